@@ -1,0 +1,1 @@
+"""Event-sourced scheduling trace analyzer for Kubernetes."""
