@@ -7,12 +7,20 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
+import hypothesis
 import pytest
 
 from tests.recordings import Recording, Recordings, find_recording
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+# Two cores are shared by all workers, so a slow example is no finding; CI tries the same examples
+# each time, a developer new ones.
+hypothesis.settings.register_profile(
+    "house", deadline=None, derandomize="CI" in os.environ, print_blob=True
+)
+hypothesis.settings.load_profile("house")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
