@@ -1,0 +1,55 @@
+"""What a caller asks for, made once in ``cli/`` or by a library user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CollectOptions", "CollectSummary", "Redaction", "ReplaySummary"]
+
+Redaction = Literal["default", "all", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOptions:
+    """How to read sources.
+
+    Attributes:
+        cluster: Name the rows are stored under.
+        format: Decoder to force; None recognises by content.
+        component, node: Component and node of logs; None infers them.
+        log_year: Year of a log's first record; None infers it.
+        log_timezone: IANA name or ±HH:MM of a log's clock; None infers it.
+        redact: Which payloads become keyed hashes: Secret and ConfigMap ones (default),
+            also those of unreadable values (all), or none.
+    """
+
+    cluster: str = "default"
+    format: str | None = None
+    component: str | None = None
+    node: str | None = None
+    log_year: int | None = None
+    log_timezone: str | None = None
+    redact: Redaction = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectSummary:
+    """What became of one source: counts of records."""
+
+    source: str
+    format: str
+    records: int
+    stored: int
+    duplicates: int
+    diagnostics: int
+    gaps: int
+    data_lost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySummary:
+    """What a replay built: row counts by table; ``fresh`` is false when nothing had changed."""
+
+    fresh: bool
+    rows: dict[str, int]

@@ -1,0 +1,273 @@
+"""Collect: sources through decoders into the store, one commit a source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from os import cpu_count
+from pathlib import Path
+
+import polars as pl
+
+from tracekit.decode import decoder_for, make_redactor
+from tracekit.errors import ClusterMismatchError, FormatError
+from tracekit.model.batches import Batch, Gap, Session, SourceContext
+from tracekit.model.diagnostics import CODES, Diagnostic, Severity
+from tracekit.model.options import CollectOptions, CollectSummary
+from tracekit.replay.log_clock import parse_timezone
+from tracekit.sources import SourceFile, expand, open_source
+from tracekit.sources.files import OpenedSource
+from tracekit.store import SourceWriter, Store, StoreReader
+from tracekit.store.writer import new_rows
+
+__all__ = ["collect"]
+
+_COMPONENTS = (
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kube-apiserver",
+    "kube-proxy",
+    "kubelet",
+    "cloud-controller-manager",
+    "etcd",
+)
+
+
+def collect(
+    store: Store,
+    paths: Sequence[str],
+    options: CollectOptions,
+    progress: Callable[[str, int], None] = lambda _path, _records: None,
+) -> Iterator[CollectSummary]:
+    """Read sources into the store, one commit a source.
+
+    Args:
+        store: Where the rows go; held for writing meanwhile.
+        paths: Files, folders or ``-``.
+        options: How to read them.
+        progress: Told the path and the records read so far.
+
+    Yields:
+        One summary a source, when its rows are committed.
+
+    Raises:
+        UsageError: If there is no such format or zone.
+        SourceError, FormatError: If a named source cannot be read.
+        ClusterMismatchError: If a source belongs to another cluster.
+        StoreError: If the store refuses the rows.
+    """
+    if options.log_timezone is not None:
+        parse_timezone(options.log_timezone)
+    with store.lock():
+        for source in expand(tuple(paths)):
+            yield _collect_one(store, source, options, progress)
+
+
+def _collect_one(
+    store: Store,
+    source: SourceFile,
+    options: CollectOptions,
+    progress: Callable[[str, int], None],
+) -> CollectSummary:
+    with open_source(source) as opened:
+        try:
+            decoder = decoder_for(opened.head, path=source.path, forced=options.format)
+        except FormatError as error:
+            if source.named:
+                raise
+            note = Diagnostic(code="UNKNOWN_FORMAT", position=0, detail=str(error))
+            return _Collection(store, source, options).finish("unknown", [note], opened)
+        key = store.redaction_key() if options.redact != "none" else None
+        redact = make_redactor(key) if key is not None else None
+        session = decoder.open(SourceContext(path=source.path, redact=redact))
+        collection = _Collection(store, source, options, session)
+        try:
+            collection.read(opened, lambda records: progress(source.path, records))
+            damage = [] if not opened.cut else [
+                Diagnostic(code="SOURCE_CUT", position=collection.records, detail=opened.cut)
+            ]
+            return collection.finish(decoder.name, damage, opened)
+        except BaseException:
+            collection.discard()
+            raise
+
+
+@dataclass(slots=True)
+class _Collection:
+    """One source on its way into the store."""
+
+    store: Store
+    source: SourceFile
+    options: CollectOptions
+    session: Session | None = None
+    records: int = 0
+    first: int | None = None
+    last: int | None = None
+    notes: list[Diagnostic] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    writer: SourceWriter | None = None
+
+    @property
+    def source_id(self) -> str:
+        return hashlib.sha256(self.source.path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def read(self, opened: OpenedSource, progress: Callable[[int], None]) -> None:
+        """Split, parse and stage; parsing and writing overlap, admission keeps the order."""
+        assert self.session is not None
+        workers = max(2, cpu_count() or 2)
+        parsing: deque[Future[Batch]] = deque()
+        writing: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            for chunk in self.session.split(opened.stream):
+                if not self.session.parallel:
+                    self._admit(self.session.parse(chunk), pool, writing)
+                else:
+                    parsing.append(pool.submit(self.session.parse, chunk))
+                    while len(parsing) > workers:
+                        self._admit(parsing.popleft().result(), pool, writing)
+                while len(writing) > workers:
+                    writing.popleft().result()
+                progress(self.records)
+            for future in parsing:
+                self._admit(future.result(), pool, writing)
+            for written in writing:
+                written.result()
+
+    def _admit(
+        self, batch: Batch, pool: ThreadPoolExecutor, writing: deque[Future[None]]
+    ) -> None:
+        self.records += batch.records
+        self.notes += batch.diagnostics
+        self.gaps += batch.gaps
+        if not batch.frame.height:
+            return
+        if self.writer is None:
+            self.writer = SourceWriter(
+                self.store, batch.table, cluster=self.options.cluster, source_id=self.source_id
+            )
+        if "revision" in batch.frame.columns:
+            low, high = batch.frame["revision"].min(), batch.frame["revision"].max()
+            self.first = low if self.first is None else min(self.first, low)  # type: ignore[assignment,type-var]
+            self.last = high if self.last is None else max(self.last, high)  # type: ignore[assignment,type-var]
+        writing.append(pool.submit(self.writer.stage, self.writer.admit(batch.frame)))
+
+    def discard(self) -> None:
+        """Drop what was staged."""
+        if self.writer is not None:
+            self.writer.discard()
+
+    def finish(
+        self, format_name: str, damage: list[Diagnostic], opened: OpenedSource
+    ) -> CollectSummary:
+        """Commit the rows, then what is known about their source."""
+        self.notes += damage
+        facts = self.session.facts() if self.session else {}
+        reader = StoreReader(self.store)
+        known = reader.rows("sources", self.options.cluster)
+        self._refuse_other_cluster(known, facts)
+        if self.writer is not None:
+            self.writer.commit(self.last)
+        self._add_small("diagnostics", [
+            {"code": n.code, "position": n.position, "detail": n.detail} for n in self.notes
+        ])
+        self._add_small("gaps", [
+            {"from_revision": g.from_revision, "to_revision": g.to_revision, "cause": g.cause}
+            for g in self.gaps
+        ])
+        self._remember(known, format_name, facts, opened.modified_ns)
+        return CollectSummary(
+            source=self.source.path,
+            format=format_name,
+            records=self.records,
+            stored=self.writer.stored if self.writer else 0,
+            duplicates=self.writer.duplicates if self.writer else 0,
+            diagnostics=len(self.notes),
+            gaps=len(self.gaps),
+            data_lost=any(CODES[n.code].severity is not Severity.INFO for n in self.notes),
+        )
+
+    def _refuse_other_cluster(
+        self, known: pl.DataFrame, facts: dict[str, str | int | None]
+    ) -> None:
+        for column, words in (
+            ("cluster_uid", "the kube-system namespace has the uid"),
+            ("etcd_cluster_id", "the etcd cluster id is"),
+        ):
+            stored = set(known[column].drop_nulls())
+            mine = facts.get(column)
+            if mine is not None and stored and mine not in stored:
+                raise ClusterMismatchError(
+                    f"{words} {mine} here and {', '.join(sorted(stored))} in the store "
+                    f"under cluster {self.options.cluster!r}",
+                    where=self.source.path,
+                    todo="give this source its own --cluster name",
+                )
+            if mine is not None and stored and column == "cluster_uid":
+                return
+
+    def _add_small(self, table: str, rows: list[dict[str, object]]) -> None:
+        if not rows:
+            return
+        schema = StoreReader(self.store).scan(table).collect_schema()
+        frame = pl.DataFrame(
+            [{**r, "cluster": self.options.cluster, "source_id": self.source_id} for r in rows],
+            schema=schema,
+        ).unique(maintain_order=True)
+        known = StoreReader(self.store).rows(table, self.options.cluster)
+        fresh = new_rows(known, frame, table)
+        if fresh.height:
+            folder = self.store.table(table)
+            folder.commit([folder.write_part(fresh)])
+
+    def _remember(
+        self,
+        known: pl.DataFrame,
+        format_name: str,
+        facts: dict[str, str | int | None],
+        modified_ns: int | None,
+    ) -> None:
+        before = known.filter(pl.col("source_id") == self.source_id)
+        if before.height and not (self.writer and self.writer.stored):
+            return
+        component, node = self._origin(facts)
+        row = {
+            "cluster": self.options.cluster,
+            "source_id": self.source_id,
+            "path": self.source.path,
+            "format": format_name,
+            "component": component,
+            "node": node,
+            "records": self.records,
+            "stored": self.writer.stored if self.writer else 0,
+            "duplicates": self.writer.duplicates if self.writer else 0,
+            "first_revision": self.first,
+            "last_revision": self.last,
+            "cluster_uid": facts.get("cluster_uid"),
+            "etcd_cluster_id": facts.get("etcd_cluster_id"),
+            "modified_at": datetime.fromtimestamp(modified_ns / 1e9, UTC) if modified_ns else None,
+            "log_year": self.options.log_year,
+            "created_year": facts.get("created_year"),
+            "log_timezone": self.options.log_timezone,
+        }
+        everything = StoreReader(self.store).rows("sources")
+        mine = (pl.col("cluster") == self.options.cluster) & (pl.col("source_id") == self.source_id)
+        others = everything.filter(~mine)
+        self.store.replace(
+            "sources", pl.concat([others, pl.DataFrame([row], schema=everything.schema)])
+        )
+
+    def _origin(self, facts: dict[str, str | int | None]) -> tuple[str | None, str | None]:
+        """Tell component and node: what was given, else content, else the file's name."""
+        stem = Path(self.source.path).name.split(".", 1)[0]
+        named = next((c for c in _COMPONENTS if stem == c or stem.startswith(f"{c}-")), None)
+        rest = stem[len(named) + 1 :] if named else ""
+        component = self.options.component or facts.get("component") or named
+        node = self.options.node or facts.get("node") or (rest or None)
+        return (
+            str(component) if component else None,
+            str(node) if node else None,
+        )

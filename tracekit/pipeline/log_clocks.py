@@ -1,0 +1,132 @@
+"""The clock of each log of a cluster: evidence gathered from the store and the stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from tracekit.model.diagnostics import Diagnostic
+from tracekit.replay import ClusterReplay, LogVerdict
+from tracekit.replay.evidence import VerdictLine
+from tracekit.replay.log_clock import (
+    LogClock,
+    LogClockEvidence,
+    StampSpan,
+    header_time_us,
+    resolve_log_clock,
+    year_step_of,
+)
+from tracekit.store import StoreReader
+
+__all__ = ["LogClocks", "log_clocks"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_CYCLE_DAYS_US = 1461 * 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogClocks:
+    """The clocks of a cluster's logs, by source and year step."""
+
+    clocks: Mapping[tuple[str, int], LogClock]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of ``log_clocks``."""
+        return [
+            {
+                "source_id": source_id,
+                "year_step": clock.year_step,
+                "year": clock.year,
+                "utc_offset_seconds": clock.utc_offset_seconds,
+                "certainty": clock.certainty,
+                "evidence": clock.evidence,
+            }
+            for (source_id, _), clock in self.clocks.items()
+        ]
+
+    def resolve(self, line: VerdictLine) -> LogVerdict:
+        """Give a verdict line its time in UTC, where its log has a clock."""
+        stamp = line.stamp_us
+        clock = None if stamp is None else self.clocks.get((line.source_id, year_step_of(stamp)))
+        if stamp is None or clock is None or clock.year is None:
+            return LogVerdict(line, None, "unknown")
+        at_us = header_time_us(stamp, clock.year, clock.utc_offset_seconds)
+        return LogVerdict(line, at_us, clock.certainty)
+
+
+def log_clocks(
+    reader: StoreReader, cluster: str, fold: ClusterReplay, lines: Sequence[VerdictLine]
+) -> LogClocks:
+    """Infer year and zone of every log of a cluster; notes what is only assumed."""
+    spans = _spans(reader, cluster)
+    window = _window(fold)
+    matches = _matches(fold, lines)
+    clocks: dict[tuple[str, int], LogClock] = {}
+    for source in reader.rows("sources", cluster).iter_rows(named=True):
+        source_id = source["source_id"]
+        if source_id not in spans:
+            continue
+        evidence = LogClockEvidence(
+            spans=spans[source_id],
+            modified_us=_microseconds(source["modified_at"]),
+            log_year=source["log_year"],
+            log_timezone=source["log_timezone"],
+            created_year=source["created_year"],
+            window_us=window,
+            matches=tuple(matches.get(source_id, ())),
+        )
+        found, notes = resolve_log_clock(evidence)
+        fold.notes += [_named(note, source["path"]) for note in notes]
+        clocks |= {(source_id, clock.year_step): clock for clock in found}
+    return LogClocks(clocks)
+
+
+def _named(note: Diagnostic, path: str) -> Diagnostic:
+    return Diagnostic(code=note.code, position=note.position, detail=f"{path}: {note.detail}")
+
+
+def _microseconds(instant: datetime | None) -> int | None:
+    return None if instant is None else (instant - _EPOCH) // _MICROSECOND
+
+
+def _spans(reader: StoreReader, cluster: str) -> dict[str, tuple[StampSpan, ...]]:
+    rows = (
+        reader.scan("log_lines")
+        .filter(pl.col("cluster") == cluster, pl.col("stamp_us").is_not_null())
+        .group_by("source_id", (pl.col("stamp_us") // _CYCLE_DAYS_US).alias("step"))
+        .agg(pl.col("stamp_us").min().alias("first"), pl.col("stamp_us").max().alias("last"))
+        .sort("source_id", "step")
+        .collect()
+    )
+    spans: dict[str, tuple[StampSpan, ...]] = {}
+    for source_id, step, first, last in rows.iter_rows():
+        spans[source_id] = (*spans.get(source_id, ()), StampSpan(step, first, last))
+    return spans
+
+
+def _window(fold: ClusterReplay) -> tuple[int, int] | None:
+    known = [t.at_us for t in fold.times() if t.at_us is not None]
+    return (known[0], known[-1]) if known else None
+
+
+def _matches(
+    fold: ClusterReplay, lines: Iterable[VerdictLine]
+) -> dict[str, list[tuple[int, int]]]:
+    """Pair "Successfully bound" lines with Scheduled events of pods that each has once."""
+    events = [e for e in fold.event_times() if e.verdict == "bound"]
+    once = Counter((e.namespace, e.pod) for e in events)
+    at = {(e.namespace, e.pod): e.at_us for e in events if once[e.namespace, e.pod] == 1}
+    bound = [line for line in lines if line.verdict == "bound" and line.stamp_us is not None]
+    told = Counter((line.source_id, line.namespace, line.pod) for line in bound)
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for line in bound:
+        name = (line.namespace, line.pod)
+        if name in at and told[line.source_id, *name] == 1 and line.stamp_us is not None:
+            pairs.setdefault(line.source_id, []).append((line.stamp_us, at[name]))
+    return pairs

@@ -1,0 +1,166 @@
+"""Replay: the raw tables of each cluster through the folds into the derived tables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+import polars as pl
+
+from tracekit.decode import decode_value, parse_fields
+from tracekit.model.diagnostics import Diagnostic
+from tracekit.model.options import ReplaySummary
+from tracekit.model.tables import DERIVED, RAW, SCHEMA_VERSION, TABLES
+from tracekit.pipeline.log_clocks import log_clocks
+from tracekit.replay import (
+    SCORE_WORDS,
+    VERDICT_WORDS,
+    ClusterReplay,
+    decode_changes,
+    log_rows,
+    score_rows,
+)
+from tracekit.store import Store, StoreReader
+from tracekit.store.schema import polars_schema
+
+__all__ = ["is_replayed", "replay"]
+
+_SLICE_ROWS = 4096
+_IDENTITY = ("api_version", "kind", "namespace", "name", "uid")
+_RAW_NAMES = [t.name for t in RAW if t.name != "diagnostics"]
+
+
+def is_replayed(store: Store) -> bool | None:
+    """Tell whether the derived tables are of the raw tables as they are now.
+
+    Returns:
+        None when nothing was ever replayed.
+    """
+    state = StoreReader(store).rows("replay_state")
+    return None if not state.height else set(state["fingerprint"]) == {_fingerprint(store)}
+
+
+def replay(store: Store) -> ReplaySummary:
+    """Build all derived tables; does nothing when the raw tables have not changed.
+
+    Raises:
+        StoreError: If the store refuses the rows.
+    """
+    if is_replayed(store):
+        return ReplaySummary(fresh=False, rows={})
+    with store.lock():
+        reader = StoreReader(store)
+        fingerprint = _fingerprint(store)
+        frames: dict[str, list[pl.DataFrame]] = {t.name: [] for t in DERIVED}
+        notes: list[pl.DataFrame] = []
+        for cluster in reader.clusters():
+            tables, found = _replay_cluster(reader, cluster, fingerprint)
+            notes.append(found)
+            for name, rows in tables.items():
+                frames[name].append(_frame(name, cluster, rows))
+        _replace_notes(store, reader, notes)
+        written: dict[str, int] = {}
+        for name, parts in frames.items():
+            frame = pl.concat(parts) if parts else pl.DataFrame()
+            store.replace(name, frame)
+            written[name] = frame.height
+        return ReplaySummary(fresh=True, rows=written)
+
+
+def _fingerprint(store: Store) -> str:
+    versions = orjson.dumps([SCHEMA_VERSION, sorted(store.versions(_RAW_NAMES).items())])
+    return hashlib.sha256(versions).hexdigest()[:16]
+
+
+def _frame(name: str, cluster: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = polars_schema(TABLES[name])
+    columns = {c: [row.get(c) for row in rows] for c in schema if c != "cluster"}
+    frame = pl.DataFrame(columns, schema={c: schema[c] for c in columns})
+    return frame.with_columns(pl.lit(cluster).alias("cluster")).select(schema.names())
+
+
+def _replay_cluster(
+    reader: StoreReader, cluster: str, fingerprint: str
+) -> tuple[dict[str, list[dict[str, Any]]], pl.DataFrame]:
+    fold = ClusterReplay(cluster)
+    decode = _Decoder(fold.notes)
+    for change in decode_changes(_object_rows(reader, cluster), decode, fold.notes):
+        decode.revision = change.revision
+        fold.add(change)
+    tables = fold.rows()
+    verdicts, scores = log_rows(_interesting_lines(reader, cluster), parse_fields)
+    clocks = log_clocks(reader, cluster, fold, verdicts)
+    attempts = fold.attempts([clocks.resolve(line) for line in verdicts], tables["pods"])
+    tables |= fold.attempt_rows(attempts)
+    tables["node_scores"] = score_rows(scores, parse_fields, attempts, cluster)
+    tables["log_clocks"] = clocks.rows()
+    tables["replay_state"] = [{
+        "fingerprint": fingerprint,
+        "first_revision": fold.first_revision,
+        "last_revision": fold.last_revision,
+    }]
+    return tables, _note_frame(cluster, fold.notes)
+
+
+class _Decoder:
+    """Decodes values, noting kinds and fields that have no schema once each."""
+
+    def __init__(self, notes: list[Diagnostic]) -> None:
+        self._notes, self._told = notes, set[str]()
+        self.revision = 0
+
+    def __call__(self, value: bytes) -> Mapping[str, Any] | None:
+        decoded = decode_value(value)
+        if decoded.unknown_kind and decoded.object:
+            kind = f"{decoded.object.get('apiVersion')} {decoded.object.get('kind')}"
+            self._note("VALUE_UNKNOWN_KIND", kind)
+        for name in decoded.unknown_fields:
+            self._note("VALUE_UNKNOWN_FIELD", name)
+        return decoded.object
+
+    def _note(self, code: str, detail: str) -> None:
+        if detail not in self._told:
+            self._told.add(detail)
+            self._notes.append(Diagnostic(code=code, position=self.revision, detail=detail))
+
+
+def _object_rows(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any]]:
+    """Yield rows of ``objects`` in order; a delete gets the identity of its last state."""
+    deleted = (pl.col("operation") == "DELETE") & (pl.col("kind") == "")
+    identity = [
+        pl.when(deleted).then(None).otherwise(pl.col(c)).forward_fill().over("key").alias(c)
+        for c in _IDENTITY
+    ]
+    frame = reader.rows("objects", cluster).with_columns(identity)
+    for start in range(0, frame.height, _SLICE_ROWS):
+        yield from frame.slice(start, _SLICE_ROWS).iter_rows(named=True)
+
+
+def _interesting_lines(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any]]:
+    words = [*VERDICT_WORDS, *SCORE_WORDS]
+    frame = (
+        reader.scan("log_lines")
+        .filter(pl.col("cluster") == cluster, pl.col("message").str.contains_any(words))
+        .select("source_id", "record_no", "stamp_us", "message", "structured", "raw")
+        .sort("source_id", "record_no")
+        .collect()
+    )
+    yield from frame.iter_rows(named=True)
+
+
+def _note_frame(cluster: str, notes: list[Diagnostic]) -> pl.DataFrame:
+    rows = [
+        {"source_id": "", "code": n.code, "position": n.position, "detail": n.detail} for n in notes
+    ]
+    return _frame("diagnostics", cluster, rows).unique(maintain_order=True)
+
+
+def _replace_notes(store: Store, reader: StoreReader, notes: list[pl.DataFrame]) -> None:
+    """Put what this replay found in the place of what the last one found."""
+    before = reader.rows("diagnostics")
+    collected = before.filter(pl.col("source_id") != "")
+    now = pl.concat([collected, *notes])
+    if not now.equals(before):
+        store.replace("diagnostics", now)

@@ -1,0 +1,124 @@
+"""The library: one store, and everything that can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tracekit.model.options import CollectOptions, CollectSummary, ReplaySummary
+from tracekit.pipeline import collect as collecting
+from tracekit.pipeline import lookup, replay, views
+from tracekit.query import Catalog
+from tracekit.store import Store, StoreReader
+
+__all__ = ["Trace"]
+
+
+class Trace:
+    """A store on disk, made when something is first collected into it.
+
+    Args:
+        folder: Where the store is.
+        cluster: Cluster to look at; None means the only one the store has.
+    """
+
+    def __init__(self, folder: str | Path, *, cluster: str | None = None) -> None:
+        self.folder = Path(folder)
+        self._cluster = cluster
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.folder)
+
+    @property
+    def _reader(self) -> StoreReader:
+        return StoreReader(self._store)
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster that is looked at."""
+        return lookup.pick_cluster(self._reader, self._cluster)
+
+    def collect(
+        self,
+        *sources: str | Path,
+        options: CollectOptions | None = None,
+        progress: Callable[[str, int], None] = lambda _path, _records: None,
+    ) -> Iterator[CollectSummary]:
+        """Read sources into the store; yields a summary as each is committed.
+
+        Raises:
+            SourceError, FormatError: If a named source cannot be read.
+            StoreError: If the store refuses the rows.
+        """
+        store = Store.create(self.folder)
+        paths = [str(source) for source in sources]
+        return collecting.collect(store, paths, options or CollectOptions(), progress)
+
+    def replay(self) -> ReplaySummary:
+        """Build or refresh all derived tables."""
+        return replay.replay(self._store)
+
+    @property
+    def is_replayed(self) -> bool | None:
+        """Whether the derived tables are up to date; None when there are none yet."""
+        return replay.is_replayed(self._store)
+
+    @property
+    def queries(self) -> Catalog:
+        """The shipped queries."""
+        return Catalog()
+
+    def query(self, name_or_sql: str) -> pl.DataFrame:
+        """Run a shipped query by name, or SQL over the store's views.
+
+        Raises:
+            StoreError: If the store was never replayed.
+            NotFoundError: If no shipped query has that name.
+            QueryError: If the SQL is refused.
+        """
+        views.require_replay(self._store)
+        return views.query_runner(self._store).run(name_or_sql)
+
+    def state_at(self, point: int | datetime) -> dict[str, Any]:
+        """Return nodes and pods at a revision or time, see ``views.state_at``."""
+        return views.state_at(self._store, self.cluster, point)
+
+    def pod(self, namespace: str, name: str, *, uid: str | None = None) -> views.PodLife:
+        """Return the life of a pod name, see ``views.pod_life``."""
+        return views.pod_life(self._store, self.cluster, namespace, name, uid)
+
+    def keys(self, prefix: str = "") -> pl.DataFrame:
+        """List the etcd keys below a prefix."""
+        return lookup.list_keys(self._reader, self.cluster, prefix)
+
+    def get(
+        self,
+        key: str,
+        *,
+        revision: int | None = None,
+        version: int | None = None,
+        uid: str | None = None,
+    ) -> lookup.StoredObject:
+        """Return one stored state of a key, see ``lookup.stored_object``."""
+        return lookup.stored_object(
+            self._reader, self.cluster, key, revision=revision, version=version, uid=uid
+        )
+
+    def diff(self, key: str, first: int, second: int) -> list[dict[str, Any]]:
+        """List the fields of a key that differ between two revisions."""
+        return lookup.changes_between(self._reader, self.cluster, key, first, second)
+
+    def report(
+        self, path: str | Path, *, sections: Sequence[str] = (), namespace: str | None = None
+    ) -> Mapping[str, Any]:
+        """Write the HTML report; returns its view model."""
+        from tracekit.pipeline.report import write_report
+
+        return write_report(
+            self._store, self.cluster, Path(path), sections=sections, namespace=namespace
+        )

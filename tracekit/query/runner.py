@@ -1,0 +1,131 @@
+"""DuckDB over the store's parquet files: each table a view, each shipped query a view."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import duckdb
+import polars as pl
+
+from tracekit.errors import QueryError
+from tracekit.model.diagnostics import CODES
+from tracekit.model.tables import TABLES, ColumnType, Table
+from tracekit.query.catalog import Catalog
+
+__all__ = ["QueryRunner"]
+
+_DUCKDB: dict[ColumnType, str] = {
+    "string": "VARCHAR",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "bool": "BOOLEAN",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+}
+_NAME = re.compile(r"\w+")
+
+
+class QueryRunner:
+    """Runs queries over a set of parquet files.
+
+    Args:
+        files: Paths of the parquet files of each table of ``model.tables``.
+        functions: Text functions that the queries call, by name.
+        catalog: The shipped queries.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, Sequence[str]],
+        functions: Mapping[str, Callable[[str], str]] | None = None,
+        catalog: Catalog | None = None,
+    ) -> None:
+        self._files, self._functions = files, functions or {}
+        self.catalog = catalog or Catalog()
+        self._built: set[str] = set()
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect()
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, function in self._functions.items():
+            connection.create_function(name, function, ["VARCHAR"], "VARCHAR")  # type: ignore[list-item,arg-type]
+        for table in TABLES.values():
+            connection.execute(f"CREATE VIEW {table.name}_rows AS {self._table_sql(table)}")
+        connection.execute(f"CREATE VIEW diagnostic_codes_rows AS {_codes_sql()}")
+        return connection
+
+    def _table_sql(self, table: Table) -> str:
+        files = self._files.get(table.name, ())
+        if files:
+            paths = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
+            names = ", ".join(f'"{c.name}"' for c in table.columns)
+            return f"SELECT {names} FROM read_parquet([{paths}], union_by_name = true)"
+        columns = ", ".join(f'NULL::{_DUCKDB[c.type]} AS "{c.name}"' for c in table.columns)
+        return f"SELECT {columns} WHERE false"
+
+    def run(self, text: str) -> pl.DataFrame:
+        """Run a shipped query by name, or SQL.
+
+        Returns:
+            The rows; times as Datetime in µs UTC.
+
+        Raises:
+            NotFoundError: If the text is one word and no shipped query has that name.
+            QueryError: If DuckDB refuses the SQL; names the query or the text.
+        """
+        if _NAME.fullmatch(text.strip()):
+            query = self.catalog.get(text.strip())
+            self._build([query.name])
+            return self._fetch(query.sql, query.path.name)
+        self._build(list(self.catalog.queries))
+        return self._fetch(text, "query")
+
+    def _build(self, names: list[str]) -> None:
+        for query in self.catalog.build_order(names):
+            if query.name not in self._built:
+                self._execute(f"CREATE VIEW {query.name} AS {query.sql}", query.path.name)
+                self._built.add(query.name)
+
+    def _execute(self, sql: str, where: str) -> None:
+        try:
+            self._connection.execute(sql)
+        except duckdb.Error as error:
+            raise self._failed(error, where) from error
+
+    def _fetch(self, sql: str, where: str) -> pl.DataFrame:
+        try:
+            relation = self._connection.sql(sql)
+            if relation is None:
+                return pl.DataFrame()
+            return _plain(pl.DataFrame(relation))
+        except duckdb.Error as error:
+            raise self._failed(error, where) from error
+
+    def _failed(self, error: duckdb.Error, where: str) -> QueryError:
+        words = str(error).strip().splitlines()
+        return QueryError(
+            words[0], where=where, todo="see tables and columns with tracekit query --list"
+        )
+
+
+def _codes_sql() -> str:
+    """Return the closed list of diagnostic codes as SQL."""
+    rows = ", ".join(
+        "(" + ", ".join("'" + t.replace("'", "''") + "'" for t in
+                        (c.code, c.severity, c.meaning, c.remedy)) + ")"
+        for c in CODES.values()
+    )
+    return f"SELECT * FROM (VALUES {rows}) AS c (code, severity, meaning, remedy)"
+
+
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn DuckDB's wide numbers into the contract's: integers of 64 bits, floats."""
+    casts = [
+        pl.col(name).cast(pl.Int64 if dtype == pl.Int128 else pl.Float64)
+        for name, dtype in frame.schema.items()
+        if dtype == pl.Int128 or dtype.is_decimal()
+    ]
+    return frame.with_columns(casts) if casts else frame

@@ -1,0 +1,1 @@
+"""One module a section: rows of its queries in, typed page values out."""

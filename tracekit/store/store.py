@@ -1,0 +1,127 @@
+"""The folder of a store: its schema version, its redaction key, its tables and its lock."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import orjson
+import polars as pl
+
+from tracekit.errors import SchemaVersionError, StoreError
+from tracekit.model.tables import SCHEMA_VERSION, TABLES
+from tracekit.store.delta import DeltaFolder, sync_folder
+from tracekit.store.lock import write_lock
+from tracekit.store.schema import polars_schema
+
+__all__ = ["Store"]
+
+_META = "tracekit.json"
+_KEY = "redaction.key"
+
+
+class Store:
+    """A store on disk.
+
+    Args:
+        folder: Where the store is; made by ``create`` when missing.
+
+    Raises:
+        StoreError: If the folder is something else, or cannot be read.
+        SchemaVersionError: If another schema version wrote it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._check()
+
+    @classmethod
+    def create(cls, folder: Path) -> Store:
+        """Open a store, making it when the folder is missing or empty."""
+        meta = folder / _META
+        try:
+            if not meta.exists() and not (folder.is_dir() and any(folder.iterdir())):
+                folder.mkdir(parents=True, exist_ok=True)
+                _write_new(folder / _KEY, secrets.token_bytes(32), 0o600)
+                _write_new(meta, orjson.dumps({"schema_version": SCHEMA_VERSION}), 0o644)
+                sync_folder(folder)
+        except OSError as error:
+            raise StoreError(
+                f"cannot make the store ({error.strerror})",
+                where=str(folder),
+                todo="choose another place with --store",
+            ) from error
+        return cls(folder)
+
+    def _check(self) -> None:
+        try:
+            text = (self.folder / _META).read_bytes()
+            version = orjson.loads(text)["schema_version"]
+        except FileNotFoundError as error:
+            raise StoreError(
+                "there is no store here",
+                where=str(self.folder),
+                todo="run tracekit collect first, or name the store with --store",
+            ) from error
+        except (OSError, KeyError, TypeError, orjson.JSONDecodeError) as error:
+            raise StoreError(
+                f"the store cannot be read ({error})",
+                where=str(self.folder / _META),
+                todo="check the path and its permissions",
+            ) from error
+        if version != SCHEMA_VERSION:
+            raise SchemaVersionError(
+                f"the store has schema version {version}, this tracekit writes {SCHEMA_VERSION}",
+                where=str(self.folder),
+                todo="collect again into a new store, or use the tracekit that wrote it",
+            )
+
+    def redaction_key(self) -> bytes:
+        """Return the secret that keys the hashes of redacted payloads."""
+        try:
+            return (self.folder / _KEY).read_bytes()
+        except OSError as error:
+            raise StoreError(
+                f"the redaction key cannot be read ({error.strerror})",
+                where=str(self.folder / _KEY),
+                todo="run as the user who made the store",
+            ) from error
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the store for writing."""
+        try:
+            return write_lock(self.folder / "lock")
+        except OSError as error:
+            raise StoreError(
+                f"cannot lock the store ({error.strerror})", where=str(self.folder)
+            ) from error
+
+    def table(self, name: str) -> DeltaFolder:
+        """Return one table by its name in ``model.tables``."""
+        return DeltaFolder(self.folder / name, TABLES[name])
+
+    def versions(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the last commit number of each table, -1 where nothing was committed."""
+        return {name: self.table(name).version() for name in names}
+
+    def replace(self, name: str, frame: pl.DataFrame) -> None:
+        """Replace all rows of a table in one commit, sorted by the table's total order."""
+        folder = self.table(name)
+        order = list(TABLES[name].order_by)
+        rows = _complete(frame, name).sort(order, nulls_last=True)
+        folder.commit([folder.write_part(rows)], overwrite=True)
+
+
+def _complete(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    return frame if frame.width else pl.DataFrame(schema=polars_schema(TABLES[name]))
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
