@@ -10,7 +10,7 @@
 -- @source gaps_rows, sources_rows, revision_times_rows
 SELECT
   g.cluster,
-  s.path AS source,
+  coalesce(s.path, 'replay') AS source,
   g.from_revision,
   g.to_revision,
   max(f.at) AS from_at,
@@ -23,5 +23,5 @@ LEFT JOIN revision_times_rows AS f
   ON f.cluster = g.cluster AND f.revision < g.from_revision
 LEFT JOIN revision_times_rows AS t
   ON t.cluster = g.cluster AND t.revision > g.to_revision
-GROUP BY g.cluster, s.path, g.from_revision, g.to_revision, g.cause
-ORDER BY g.cluster, g.from_revision, s.path, g.cause
+GROUP BY g.cluster, coalesce(s.path, 'replay'), g.from_revision, g.to_revision, g.cause
+ORDER BY g.cluster, g.from_revision, coalesce(s.path, 'replay'), g.cause

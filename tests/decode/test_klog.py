@@ -98,9 +98,9 @@ def test_structured_record() -> None:
         ("I0817 00:53:01.018280       1 a.go:5]", 1, "a.go:5", "", False),
         ('I0817 00:53:01.018280       1 a.go:6] x [y]  n="v"', 1, "a.go:6", 'x [y]  n="v"', False),
         # Quoted messages: with escapes, with none, long, cut before the closing quote.
-        (r'I0817 00:53:01.018280       1 a.go:7] "a \"b\"\n\tc" k=1', 1, "a.go:7", 'a "b"\n\tc', True),
+        (r'I0817 00:53:01.018280       1 a.go:7] "\"b\"\n\tc" k=1', 1, "a.go:7", '"b"\n\tc', True),
         ('I0817 00:53:01.018280       1 a.go:7] ""', 1, "a.go:7", "", True),
-        ('I0817 00:53:01.018280       1 a.go:7] "é\u4e2d" k="\u4e2d"', 1, "a.go:7", "é\u4e2d", True),
+        ('I0817 00:53:01.018280       1 a.go:7] "é\u4e2d" k="é"', 1, "a.go:7", "é\u4e2d", True),
         (f'I0817 00:53:01.018280       1 a.go:8] "{"m" * 500}" k=1', 1, "a.go:8", "m" * 500, True),
         ('I0817 00:53:01.018280       1 a.go:9] "Succ', 1, "a.go:9", "Succ", True),
         # A header cut behind its stamp, and behind its process id.
@@ -145,7 +145,9 @@ def test_line_without_header_belongs_to_the_record_before(line: str) -> None:
 
 def test_goroutine_dump_stays_with_its_fatal_record() -> None:
     # Layout of glog's fatal dump: facts/formats.md 1.2, sample 47.
-    dump = "goroutine 157 [running]:\nmain.f(0x1)\n\t/src/a.go:7 +0xa5\n\ngoroutine 1 [sleep]:\n\t/b.go:1"
+    dump = (
+        "goroutine 157 [running]:\nmain.f(0x1)\n\t/a.go:7 +0xa5\n\ngoroutine 1 [sleep]:\n\t/b.go:1"
+    )
     fatal = "F0526 08:15:02.814448       1 cache.go:291] Schedulercache is corrupted"
     frame, _, _ = read(f"{BIND}\n{fatal}\n{dump}\n")
     assert frame["raw"].to_list() == [BIND, f"{fatal}\n{dump}"]
@@ -172,9 +174,10 @@ def test_leap_day_has_its_place() -> None:
 @pytest.mark.parametrize("block", [1, 40, 100, 1 << 20])
 def test_new_year_counts_once_with_late_lines(block: int) -> None:
     # An out-of-order line is no new year of its own (tstack/lnav#304).
-    days = [("1231", 0), ("0101", 1), ("1231", 0), ("0101", 1), ("0102", 1), ("0601", 1),
-            ("1130", 2), ("1231", 2), ("0105", 3)]  # fmt: skip
-    days[6:] = [("1101", 1), ("1231", 1), ("0105", 2)]
+    days = [
+        ("1231", 0), ("0101", 1), ("1231", 0), ("0101", 1), ("0102", 1), ("0601", 1),
+        ("1101", 1), ("1231", 1), ("0105", 2),
+    ]  # fmt: skip
     text = "".join(f"I{d} 23:59:59.999999       1 a.go:1] x\n" for d, _ in days)
     frame, _, _ = read(text, block)
     assert frame["stamp_us"].to_list() == [
@@ -185,8 +188,8 @@ def test_new_year_counts_once_with_late_lines(block: int) -> None:
 def test_late_line_at_the_start_goes_before_year_zero() -> None:
     text = "".join(f"I{d} 00:00:00.000000       1 a.go:1] x\n" for d in ("0101", "1231", "0101"))
     frame, _, _ = read(text)
-    new_year = stamp("0101 00:00:00.000000")
-    assert frame["stamp_us"].to_list() == [new_year, new_year - 86_400_000_000, new_year]
+    late = stamp("1231 00:00:00.000000", years=-4)
+    assert frame["stamp_us"].to_list() == [0, late, 0]
 
 
 def test_preamble_lines_are_records_and_facts() -> None:
@@ -259,11 +262,7 @@ BLOCK = f'{HEADER}"Response Body" body=<\n\t00000000  6b 38\n >'
 def test_log_cut_in_the_middle(text: str) -> None:
     frame, damage, _ = read(f"{BIND}\n{text}")
     assert [d.code for d in damage] == ["LOG_RECORD_CUT"]
-    assert frame["raw"].to_list()[-1] in (
-        text.removesuffix("\n"),
-        f"{BIND}\nI1201 15:59:2"[len(BIND) + 1 :],
-        text,
-    )
+    assert "\n".join(frame["raw"]) == f"{BIND}\n{text}".removesuffix("\n")
     assert damage[0].position == frame["record_no"].to_list()[-1]
 
 

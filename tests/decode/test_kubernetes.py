@@ -47,7 +47,7 @@ def test_value_decodes_to_what_the_api_shows(case: dict[str, Any]) -> None:
     assert found.object == case["object"]
     assert not found.unknown_kind
     assert found.unknown_fields == ()
-    assert list(case["object"])[:2] == list(found.object)[:2] == ["kind", "apiVersion"]
+    assert list(found.object or ())[:2] == ["kind", "apiVersion"]
 
 
 @pytest.mark.parametrize("name", ["seed", "mid", "wide", "json"])

@@ -53,7 +53,9 @@ _Hash = Callable[[bytes], str]
 _Rewrite = Callable[[bytes, Field], bytes]
 
 
-def make_redactor(key: bytes) -> Callable[[str, bytes, str], tuple[bytes, bool]]:
+def make_redactor(
+    key: bytes, *, unreadable: bool = False
+) -> Callable[[str, bytes, str], tuple[bytes, bool]]:
     """Return ``redact(kind, value, encoding)``, which gives (value, whether it changed).
 
     Payload maps of core/v1 Secrets and ConfigMaps keep their keys; each payload, and their
@@ -63,12 +65,15 @@ def make_redactor(key: bytes) -> Callable[[str, bytes, str], tuple[bytes, bool]]
 
     Args:
         key: Secret of the store; the same key gives the same hash.
+        unreadable: Also replace every value that is encrypted, CBOR or opaque.
     """
 
     def redact(kind: str, value: bytes, encoding: str) -> tuple[bytes, bool]:
         # Kind and encoding may be those of another state of the key: an unreadable one.
         if kind and kind not in _KINDS and encoding in _READABLE:
             return value, False
+        if unreadable and value and encoding not in _READABLE:
+            return _marker(value, key), True
         return _redact(kind in _KINDS, value, key)
 
     return redact
@@ -113,7 +118,7 @@ def _may_be_payload(value: bytes) -> bool:
         }
     except (StopIteration, *_DAMAGE):
         return True
-    return not kinds or not kinds.isdisjoint((b"Secret", b"ConfigMap"))
+    return not any(kinds) or not kinds.isdisjoint((b"Secret", b"ConfigMap"))
 
 
 def _redact_protobuf(value: bytes, text: _Hash) -> tuple[bytes, bool]:

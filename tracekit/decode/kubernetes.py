@@ -78,24 +78,10 @@ class DecodedValue:
     unknown_fields: tuple[str, ...]
 
 
-_NONE: Final = ValueMeta("none", "", "", "", "", "")
-_OPAQUE: Final = ValueMeta("opaque", "", "", "", "", "")
-_SEALED: Final = {
+_NAMELESS: Final = {
     name: ValueMeta(name, "", "", "", "", "") for name in ("cbor", "encrypted", "opaque", "none")
 }
-
-
-def encoding_of(value: bytes) -> str:
-    """Return how a value is stored, from its first bytes alone."""
-    if value[:4] == MAGIC:
-        return "protobuf"
-    if value[:1] == b"{":
-        return "json"
-    if value[:3] == _CBOR:
-        return "cbor"
-    if value[:8] == _ENCRYPTED:
-        return "encrypted"
-    return "opaque" if value else "none"
+_OPAQUE: Final = _NAMELESS["opaque"]
 
 
 def read_meta(value: bytes) -> ValueMeta:
@@ -110,7 +96,11 @@ def read_meta(value: bytes) -> ValueMeta:
             return _json_meta(orjson.loads(value), "json")
     except _DAMAGE:
         return _OPAQUE
-    return _SEALED[encoding_of(value)]
+    if value[:3] == _CBOR:
+        return _NAMELESS["cbor"]
+    if value[:8] == _ENCRYPTED:
+        return _NAMELESS["encrypted"]
+    return _OPAQUE if value else _NAMELESS["none"]
 
 
 def _leading_meta(value: bytes) -> ValueMeta | None:

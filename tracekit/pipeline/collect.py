@@ -82,7 +82,8 @@ def _collect_one(
             note = Diagnostic(code="UNKNOWN_FORMAT", position=0, detail=str(error))
             return _Collection(store, source, options).finish("unknown", [note], opened)
         key = store.redaction_key() if options.redact != "none" else None
-        redact = make_redactor(key) if key is not None else None
+        everything = options.redact == "all"
+        redact = None if key is None else make_redactor(key, unreadable=everything)
         session = decoder.open(SourceContext(path=source.path, redact=redact))
         collection = _Collection(store, source, options, session)
         try:

@@ -29,7 +29,8 @@ __all__ = ["is_replayed", "replay"]
 
 _SLICE_ROWS = 4096
 _IDENTITY = ("api_version", "kind", "namespace", "name", "uid")
-_RAW_NAMES = [t.name for t in RAW if t.name != "diagnostics"]
+_SHARED = ("diagnostics", "gaps")  # a replay adds rows of its own, with an empty source_id
+_RAW_NAMES = [t.name for t in RAW if t.name not in _SHARED]
 
 
 def is_replayed(store: Store) -> bool | None:
@@ -54,13 +55,12 @@ def replay(store: Store) -> ReplaySummary:
         reader = StoreReader(store)
         fingerprint = _fingerprint(store)
         frames: dict[str, list[pl.DataFrame]] = {t.name: [] for t in DERIVED}
-        notes: list[pl.DataFrame] = []
+        frames |= {name: [] for name in _SHARED}
         for cluster in reader.clusters():
-            tables, found = _replay_cluster(reader, cluster, fingerprint)
-            notes.append(found)
-            for name, rows in tables.items():
+            for name, rows in _replay_cluster(reader, cluster, fingerprint).items():
                 frames[name].append(_frame(name, cluster, rows))
-        _replace_notes(store, reader, notes)
+        for name in _SHARED:
+            _replace_own(store, reader, name, frames.pop(name))
         written: dict[str, int] = {}
         for name, parts in frames.items():
             frame = pl.concat(parts) if parts else pl.DataFrame()
@@ -83,7 +83,7 @@ def _frame(name: str, cluster: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _replay_cluster(
     reader: StoreReader, cluster: str, fingerprint: str
-) -> tuple[dict[str, list[dict[str, Any]]], pl.DataFrame]:
+) -> dict[str, list[dict[str, Any]]]:
     fold = ClusterReplay(cluster)
     decode = _Decoder(fold.notes)
     for change in decode_changes(_object_rows(reader, cluster), decode, fold.notes):
@@ -101,7 +101,7 @@ def _replay_cluster(
         "first_revision": fold.first_revision,
         "last_revision": fold.last_revision,
     }]
-    return tables, _note_frame(cluster, fold.notes)
+    return tables | _shared_rows(fold)
 
 
 class _Decoder:
@@ -150,17 +150,26 @@ def _interesting_lines(reader: StoreReader, cluster: str) -> Iterator[Mapping[st
     yield from frame.iter_rows(named=True)
 
 
-def _note_frame(cluster: str, notes: list[Diagnostic]) -> pl.DataFrame:
-    rows = [
-        {"source_id": "", "code": n.code, "position": n.position, "detail": n.detail} for n in notes
-    ]
-    return _frame("diagnostics", cluster, rows).unique(maintain_order=True)
+def _shared_rows(fold: ClusterReplay) -> dict[str, list[dict[str, Any]]]:
+    notes = dict.fromkeys((n.code, n.position, n.detail) for n in fold.notes)
+    return {
+        "diagnostics": [
+            {"source_id": "", "code": code, "position": position, "detail": detail}
+            for code, position, detail in notes
+        ],
+        "gaps": [
+            {"source_id": "", "from_revision": g.from_revision, "to_revision": g.to_revision,
+             "cause": g.cause}
+            for g in fold.gaps()
+        ],
+    }
 
 
-def _replace_notes(store: Store, reader: StoreReader, notes: list[pl.DataFrame]) -> None:
+def _replace_own(
+    store: Store, reader: StoreReader, name: str, frames: list[pl.DataFrame]
+) -> None:
     """Put what this replay found in the place of what the last one found."""
-    before = reader.rows("diagnostics")
-    collected = before.filter(pl.col("source_id") != "")
-    now = pl.concat([collected, *notes])
+    before = reader.rows(name)
+    now = pl.concat([before.filter(pl.col("source_id") != ""), *frames])
     if not now.equals(before):
-        store.replace("diagnostics", now)
+        store.replace(name, now)

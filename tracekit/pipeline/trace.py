@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import polars as pl
 
 from tracekit.model.options import CollectOptions, CollectSummary, ReplaySummary
 from tracekit.pipeline import collect as collecting
-from tracekit.pipeline import lookup, replay, views
+from tracekit.pipeline import lookup, replay, report, verify, views
 from tracekit.query import Catalog
 from tracekit.store import Store, StoreReader
 
@@ -113,12 +113,19 @@ class Trace:
         """List the fields of a key that differ between two revisions."""
         return lookup.changes_between(self._reader, self.cluster, key, first, second)
 
-    def report(
-        self, path: str | Path, *, sections: Sequence[str] = (), namespace: str | None = None
-    ) -> Mapping[str, Any]:
-        """Write the HTML report; returns its view model."""
-        from tracekit.pipeline.report import write_report
+    def report(self, path: str | Path) -> None:
+        """Write the HTML report, one self-contained file.
 
-        return write_report(
-            self._store, self.cluster, Path(path), sections=sections, namespace=namespace
-        )
+        Raises:
+            StoreError: If the store was never replayed.
+            ReportError: If it cannot be written.
+        """
+        report.write_report(self._store, self.cluster, Path(path))
+
+    def report_data(self, path: str | Path) -> None:
+        """Write what the report shows as JSON: facts, and the rows of each query."""
+        report.write_data(self._store, self.cluster, Path(path))
+
+    def verify(self) -> pl.DataFrame:
+        """Check the store; one row a finding: severity, where, what, todo."""
+        return verify.verify(self._store)

@@ -123,8 +123,10 @@ def join_attempts(
         pods[event.namespace, event.pod].events.append(event)
     for line in lines:
         pods[line.line.namespace, line.line.pod].lines.append(line)
+    logged = sorted(v.at_us for pod in pods.values() for v in pod.lines if v.at_us is not None)
     attempts: list[Attempt] = []
     for name in sorted(pods):
+        pods[name].events = [e for e in pods[name].events if not _is_skip(e, logged)]
         attempts += _join_pod(name, pods[name], times, incarnations.get(name, ()))
     return attempts
 
@@ -144,6 +146,17 @@ def _join_pod(
     _name_uids(attempts, incarnations)
     attempts.sort(key=lambda a: (_instant(a, times), a.sources))
     return attempts
+
+
+def _is_skip(event: EventTime, logged: Sequence[int]) -> bool:
+    """Tell whether an event only says that a pod was passed over while a log was kept.
+
+    Without a log it stays, since nothing else tells that there was no cycle.
+
+    Source: ``schedule_one.go`` skipPodSchedule, which records FailedScheduling.
+    """
+    covered = bool(logged) and logged[0] <= event.at_us <= logged[-1]
+    return covered and event.message.startswith("skip schedule deleting pod")
 
 
 def _instant(attempt: Attempt, times: Mapping[int, tuple[int, int]]) -> int:

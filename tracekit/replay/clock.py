@@ -310,7 +310,7 @@ def _promptness(seen: Ints) -> int:
     """Bound the distance of commits from prompt times by what the record shows of it."""
     if not seen.size:
         return _PROMPT_LEAST_US
-    return max(_PROMPT_LEAST_US, 2 * int(np.quantile(seen, 0.99)))
+    return max(_PROMPT_LEAST_US, 2 * int(np.quantile(seen, 0.998)))
 
 
 def _close_ends(low: Ints, high: Ints) -> tuple[Ints, Ints]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tracekit.model.batches import Gap
 from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.objects import ObjectRevision
 from tracekit.replay.anchors import Anchor, anchors_of
@@ -18,6 +19,7 @@ from tracekit.replay.attempts import Attempt, Incarnation, LogVerdict, join_atte
 from tracekit.replay.clock import RevisionTime, estimate_times
 from tracekit.replay.events import EventFold
 from tracekit.replay.evidence import EventTime, VerdictFold, VerdictLine, verdict_line
+from tracekit.replay.holes import HoleFold
 from tracekit.replay.messages import parse_verdict
 from tracekit.replay.moves import MoveFold
 from tracekit.replay.nodes import NodeFold
@@ -62,6 +64,7 @@ class ClusterReplay:
     _moves: MoveFold = field(default_factory=MoveFold)
     _pending: PendingFold = field(default_factory=PendingFold)
     _verdicts: VerdictFold = field(default_factory=VerdictFold)
+    _holes: HoleFold = field(default_factory=HoleFold)
     _times: list[RevisionTime] | None = None
 
     def add(self, change: ObjectRevision) -> None:
@@ -73,7 +76,7 @@ class ClusterReplay:
         self._anchors += anchors_of(change)
         self._owners.add(change)
         for fold in (self._pods, self._nodes, self._placements, self._workloads, self._events,
-                     self._moves, self._pending, self._verdicts):
+                     self._moves, self._pending, self._verdicts, self._holes):
             fold.add(change)
 
     def times(self) -> list[RevisionTime]:
@@ -81,6 +84,10 @@ class ClusterReplay:
         if self._times is None:
             self._times = estimate_times(self._revisions, self._anchors)
         return self._times
+
+    def gaps(self) -> list[Gap]:
+        """Return the holes that the record itself betrays."""
+        return self._holes.gaps()
 
     def event_times(self) -> list[EventTime]:
         """Return the times of FailedScheduling and Scheduled events of pods."""

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from tracekit.report.render import render
 from tracekit.report.spec import ReportSpec, SectionSpec, read_spec
-from tracekit.report.view_model import build_view
+from tracekit.report.view_model import build_view, page_data
 
-__all__ = ["ReportSpec", "SectionSpec", "build_view", "read_spec", "render"]
+__all__ = ["ReportSpec", "SectionSpec", "build_view", "page_data", "read_spec", "render"]

@@ -8,10 +8,10 @@ Source: reason texts of the in-tree filter plugins, Kubernetes 1.13 to 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["CAUSES", "OTHER", "Cause", "cause_of", "cause_order", "present_causes"]
+__all__ = ["CAUSES", "OTHER", "Cause", "cause_of", "cause_order", "has_no_node", "present_causes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ OTHER = _BY_ID["other"]
 
 _EXACT = {
     "too many pods": "slots", "insufficient pods": "slots", "gated": "gated",
-    "not_tried": "waiting", "not tried": "waiting", "starting": "waiting",
+    "not_tried": "waiting", "not tried": "waiting",
     "nodeunschedulable": "cordon", "podtoleratesnodetaints": "taint",
     "matchnodeselector": "affinity", "hostname": "affinity", "podfitshostports": "ports",
     "insufficient cpu": "cpu", "insufficient memory": "memory",
@@ -84,6 +84,14 @@ def cause_of(reason: str) -> Cause:
     if words == "pod affinity terms conflict":
         return _BY_ID["affinity"]
     return next((_BY_ID[id_] for part, id_ in _PARTS if part in words), OTHER)
+
+
+def has_no_node(row: Mapping[str, object]) -> bool:
+    """Tell whether a stretch of ``pending``, or a sum of them, is one without a node.
+
+    A bound pod that has not started is pending too, but nothing keeps it from its node.
+    """
+    return "starting" not in (row.get("kind"), row.get("cause"))
 
 
 def cause_order(cause_id: str) -> int:

@@ -64,11 +64,11 @@ class Context:
         ticks = self.window.ticks() if self.window else ()
         return Axis(ticks, tuple(percent_of_plot(a, b) for a, b in self.holes))
 
-    def pod_cell(self, row: Row, tone: str = "m") -> Cell:
+    def pod_cell(self, row: Row) -> Cell:
         """Return a pod's name, linked when the file has its page."""
         key = pod_key(row)
         name = f"{text(row, 'namespace')}/{text(row, 'pod')}"
-        return Cell(text=name, tone=tone, href=self.pod_href(key))
+        return Cell(text=name, tone="m pn", href=self.pod_href(key))
 
     def pod_href(self, key: str) -> str:
         """Return the link to a pod's page, empty when the file has none."""
@@ -83,7 +83,8 @@ class Context:
         at = instant(row, name)
         if at is None or self.window is None:
             return Cell(text="–", tone="mut")
-        return Cell(text=self.window.label(at, digits), bound=_bound(row), tone="t")
+        bound = _bound(row)
+        return Cell(text=self.window.label(at, digits), bound=bound, tone="e" if bound else "t")
 
 
 def _bound(row: Row) -> str:

@@ -58,17 +58,31 @@ def node_spans(rows: Iterable[Row]) -> list[NodeSpan]:
     running: dict[tuple[str, str, str], NodeSpan] = {}
     spans: list[NodeSpan] = []
     for row in rows:
-        at, change, node = instant(row, "at"), text(row, "change"), text(row, "node")
+        at, node = instant(row, "at"), text(row, "node")
         if at is None:
             continue
         _close(running, spans, row, at)
-        kind = _OPENS.get(change)
-        detail = text(row, "detail")
-        if kind and not (kind == "tainted" and "node.kubernetes.io/" in detail):
-            key = (node, kind, _subject(kind, detail))
-            running.setdefault(key, NodeSpan(node, kind, at, None, detail))
+        for kind, detail in _opened(text(row, "change"), text(row, "detail")):
+            if not (kind == "tainted" and "node.kubernetes.io/" in detail):
+                key = (node, kind, _subject(kind, detail))
+                running.setdefault(key, NodeSpan(node, kind, at, None, detail))
     spans.extend(running.values())
     return sorted(spans, key=lambda s: (natural_order(s.node), s.begin, s.kind, s.detail))
+
+
+def _opened(change: str, detail: str) -> Iterable[tuple[str, str]]:
+    """Yield the states a change begins; a registered node tells its own in ``detail``."""
+    if change in _OPENS:
+        yield _OPENS[change], detail
+    if change != "registered":
+        return
+    for part in detail.split("; "):
+        if part == "cordoned":
+            yield "cordoned", part
+        elif part.startswith("ready: ") and not part.startswith("ready: True"):
+            yield "not_ready", part.removeprefix("ready: ")
+        elif part.startswith("taints: "):
+            yield from (("tainted", taint) for taint in part.removeprefix("taints: ").split(", "))
 
 
 def _close(

@@ -16,6 +16,8 @@ __all__ = [
     "Strip", "StripChart", "StripRow", "Table", "Verdict", "YTick",
 ]  # fmt: skip
 
+_LABEL_LENGTH = 24
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -117,9 +119,14 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripRow:
-    """One row of a strip chart: a label, strips on the time axis, values on the right."""
+    """One row of a strip chart: a label, strips on the time axis, values on the right.
+
+    Attributes:
+        short: Print the label without its middle, so that names of one prefix stay apart.
+    """
 
     label: str
+    short: bool = False
     more: str = ""
     href: str = ""
     anchor: str = ""
@@ -128,6 +135,14 @@ class StripRow:
     strips: tuple[Strip, ...] = ()
     overlays: tuple[Overlay, ...] = ()
     values: tuple[Cell, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The label as it is printed."""
+        half = _LABEL_LENGTH // 2
+        if not self.short or len(self.label) <= _LABEL_LENGTH:
+            return self.label
+        return f"{self.label[:half]}…{self.label[-half:]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

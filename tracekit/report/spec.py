@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracekit.assets import asset_folder
-from tracekit.errors import ReportError
+from tracekit.errors import ReportError, UsageError
 
 __all__ = ["ReportSpec", "SectionSpec", "read_spec"]
 
@@ -40,6 +41,21 @@ class ReportSpec:
     def queries(self) -> tuple[str, ...]:
         """Names of all queries, once each, in the order of their first use."""
         return tuple(dict.fromkeys(q for s in self.sections for q in s.queries))
+
+    def only(self, ids: Sequence[str]) -> ReportSpec:
+        """Return the report with the named sections alone, in its own order; all when none is.
+
+        Raises:
+            UsageError: If a name is no section of this report.
+        """
+        known = [s.id for s in self.sections]
+        unknown = [i for i in ids if i not in known]
+        if unknown:
+            raise UsageError(
+                f"no section is called {unknown[0]!r}", todo=f"use one of {', '.join(known)}"
+            )
+        kept = tuple(s for s in self.sections if not ids or s.id in ids)
+        return replace(self, sections=kept)
 
 
 def read_spec(name: str = "scheduling") -> ReportSpec:

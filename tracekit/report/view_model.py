@@ -6,7 +6,7 @@ Nothing here reads a file, a clock or a store; the same rows give the same page.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 
 from tracekit.errors import ReportError
@@ -26,7 +26,7 @@ from tracekit.report.sections.verdict import build_verdict
 from tracekit.report.sections.zones import build_zones
 from tracekit.report.spec import ReportSpec, SectionSpec, read_spec
 
-__all__ = ["SECTIONS", "build_view"]
+__all__ = ["SECTIONS", "build_view", "page_data"]
 
 Builder = Callable[[Context], tuple[tuple[Block, ...], str]]
 
@@ -66,6 +66,11 @@ def build_view(
         window=_window_words(context.window), revisions=_revision_words(facts),
         generated_by=facts.generated_by, sections=sections,
     )  # fmt: skip
+
+
+def page_data(page: Page) -> dict[str, object]:
+    """Return a page as plain values for JSON: what the templates print, and nothing else."""
+    return asdict(page)
 
 
 def _section(context: Context, spec: SectionSpec, numbering: count[int]) -> Section:

@@ -70,6 +70,14 @@ class DeltaFolder:
         """Return the paths of the committed parquet files, sorted."""
         return sorted(DeltaTable(self.folder).file_uris()) if self.exists() else []
 
+    def parts(self) -> list[tuple[str, int]]:
+        """Return the committed files with the row counts they were committed with."""
+        if not self.exists():
+            return []
+        actions = pl.DataFrame(DeltaTable(self.folder).get_add_actions(flatten=True))
+        rows = zip(actions["path"].to_list(), actions["num_records"].to_list(), strict=True)
+        return sorted((str(self.folder / path), count) for path, count in rows)
+
     def version(self) -> int:
         """Return the number of the last commit; -1 before the first."""
         return DeltaTable(self.folder).version() if self.exists() else -1

@@ -93,11 +93,12 @@ def _nodes(context: Context) -> list[_Node]:
             pieces.setdefault(node, {}).setdefault(text(row, "resource"), []).append(piece)
     spans = node_spans(context.rows("node_changes"))
     states = state_at_end(spans)
+    by_node = {n: tuple(s for s in spans if s.node == n) for n in pieces}
     return [
         _Node(
             name, zones[name],
             {r: sorted(p, key=lambda q: (q.begin, q.end)) for r, p in pieces[name].items()},
-            states.get(name, "open"), tuple(s for s in spans if s.node == name),
+            states.get(name, "open"), by_node[name],
         )
         for name in sorted(pieces, key=natural_order)
     ]  # fmt: skip

@@ -126,7 +126,7 @@ def _gap_row(context: Context, row: Row) -> tuple[Cell, ...]:
 
 
 def _index(context: Context) -> Figure:
-    names = sorted(context.results)
+    names = sorted(n for n in context.results if not n.startswith("_"))
     rows = tuple(
         (Cell(text=n, tone="m"), Cell(text=numbers.count(len(context.rows(n))), tone="r"),
          Cell(text=f"tracekit query {n}", tone="m mut"))

@@ -125,10 +125,10 @@ def _move_row(context: Context, row: Row) -> tuple[Cell, ...]:
     return (
         context.time(row),
         context.pod_cell(row),
-        Cell(text=text(row, "node")),
-        Cell(text=_words(text(row, "cause")), tone="b"),
+        Cell(text=text(row, "node"), tone="t"),
+        Cell(text=_words(text(row, "cause")), tone="b t"),
         Cell(text=detail or numbers.UNKNOWN, tone="mut wide", more=text(row, "actor")),
         context.pod_cell(successor) if has_one else Cell(text="none", tone="mut"),
         Cell(text=text(row, "replacement_node") or ("still pending" if has_one else ""),
-             tone="" if text(row, "replacement_node") else "mut"),
+             tone="t" if text(row, "replacement_node") else "mut t"),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from tracekit.report import numbers
-from tracekit.report.causes import Cause, cause_of, present_causes
+from tracekit.report.causes import Cause, cause_of, has_no_node, present_causes
 from tracekit.report.context import Context, pod_key
 from tracekit.report.fields import Row, flag, instant, number, text, whole
 from tracekit.report.instants import PLOT_WIDTH
@@ -67,14 +67,14 @@ class Spell:
 
 
 def spells(context: Context) -> list[Spell]:
-    """Return the stretches of waiting in the query's order."""
+    """Return the stretches of waiting for a node in the query's order."""
     window = context.window
     if window is None:
         return []
     out = []
     for row in context.rows("pending"):
         begin = instant(row, "from_at")
-        if begin is None:
+        if begin is None or not has_no_node(row):
             continue
         reason = text(row, "cause") or text(row, "kind")
         out.append(
@@ -137,7 +137,7 @@ def _stack(context: Context, found: list[Spell]) -> Figure:
         else f"Each step is the mean over {numbers.seconds(seconds / _STEPS)}."
     )  # fmt: skip
     return Figure(
-        id="fig-pending", title="Pending pods by cause",
+        id="fig-pending", title="Pods without a node, by cause",
         caption="Each waiting pod counts once, under the reason that blocks most nodes at that "
         f"moment. {resolution}",
         queries=context.queries("pending"), legend=cause_legend(causes),
@@ -167,8 +167,9 @@ def _stack_chart(
         areas.append(Line(f"c-{cause.id}", path, value, cause.label, round(middle, 2)))
         base = high
     return AreaChart(
-        axis=context.axis(), areas=apart(areas, 100 * _LABEL_PITCH / _HEIGHT), y_ticks=y_ticks(top, whole=True),
-        y_title="pods pending", height=_HEIGHT,
+        axis=context.axis(), areas=apart(areas, 100 * _LABEL_PITCH / _HEIGHT),
+        y_ticks=y_ticks(top, whole=True),
+        y_title="pods waiting", height=_HEIGHT,
     )  # fmt: skip
 
 
@@ -194,18 +195,35 @@ def _pods(value: float) -> str:
 
 def _pod_seconds(context: Context) -> Figure:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for row in context.rows("pending_by_cause"):
+    for row in _sums(context):
         cause = cause_of(text(row, "cause"))
         sums[text(row, "namespace")][cause.id] += number(row, "pod_seconds") or 0.0
     causes = present_causes(c for by_cause in sums.values() for c in by_cause)
     return Figure(
-        id="fig-pod-seconds", title="Pod-seconds spent pending",
+        id="fig-pod-seconds", title="Pod-seconds spent waiting for a node",
         caption="Time added up over pods: one pod that waits a minute is 60 pod-seconds.",
-        queries=context.queries("pending_by_cause"),
+        queries=context.queries("pending_by_cause"), note=_starting(context),
         table=_pod_seconds_table(sums, causes) if causes else None,
         data=_cause_detail(context),
         empty="" if causes else "No pod spent time pending.",
     )  # fmt: skip
+
+
+def _sums(context: Context) -> list[Row]:
+    return [r for r in context.rows("pending_by_cause") if has_no_node(r)]
+
+
+def _starting(context: Context) -> str:
+    rows = [r for r in context.rows("pending_by_cause") if not has_no_node(r)]
+    if not rows:
+        return ""
+    pods, spent = sum(whole(r, "pods") or 0 for r in rows), sum(
+        number(r, "pod_seconds") or 0.0 for r in rows
+    )  # fmt: skip
+    return (
+        f"Not in it: {numbers.plural(pods, 'pod')} that had a node and were starting, for "
+        f"{numbers.count(spent)} pod-seconds."
+    )
 
 
 def _pod_seconds_table(
@@ -242,7 +260,7 @@ def _tidy(value: float) -> str:
 def _cause_detail(context: Context) -> Table | None:
     """Return the longest rows of the query in the scheduler's own words."""
     rows = sorted(
-        context.rows("pending_by_cause"),
+        _sums(context),
         key=lambda r: (-(number(r, "pod_seconds") or 0), text(r, "namespace"), text(r, "workload"),
                        text(r, "cause")),
     )  # fmt: skip
@@ -305,7 +323,7 @@ def _pod_row(context: Context, group: Sequence[Spell], waited: float) -> StripRo
     marks = band_marks(spell_runs(group, context.holes), _ROW_HEIGHT)
     return StripRow(
         label=f"{text(row, 'namespace')}/{text(row, 'pod')}", href=context.pod_href(group[0].pod),
-        tone="mono", strips=(Strip("", marks),),
+        short=True, strips=(Strip("", marks),),
         values=(
             Cell(text=numbers.seconds(waited), tone="v5"),
             Cell(text="still waits" if open_ else "done", tone="v6 bad" if open_ else "v6 mut"),

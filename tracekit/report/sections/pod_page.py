@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tracekit.report import numbers
-from tracekit.report.causes import cause_of
+from tracekit.report.causes import cause_of, has_no_node
 from tracekit.report.context import Context
 from tracekit.report.fields import Row, flag, instant, number, text, whole, words
 from tracekit.report.page import Cell, Header, Life, Overlay, PodPage, Table
 
 __all__ = ["PodRows", "build_pod_page"]
 
-_MAX_REVISIONS = 24
-_MAX_VERDICTS = 10
+_MAX_REVISIONS = 16
+_MAX_VERDICTS = 8
+# Runs of these say one thing over and over; what exactly changed is in the first of them.
+_FOLDED_STAGES = ("unschedulable", "updated")
 _MAX_POINTERS = 3
 _FOLD_FROM = 3
 
@@ -49,7 +51,7 @@ def build_pod_page(context: Context, rows: PodRows) -> PodPage:
     ends = _ends(rows.revisions)
     first = rows.revisions[0]
     failed = [a for a in rows.attempts if text(a, "verdict") == "unschedulable"]
-    waited = sum(number(p, "seconds") or 0.0 for p in rows.pending)
+    waited = sum(number(p, "seconds") or 0.0 for p in rows.pending if has_no_node(p))
     return PodPage(
         anchor=f"pod/{rows.key}", name=f"{text(first, 'namespace')}/{text(first, 'pod')}",
         facts=_facts(rows), claim=_claim(rows, ends, waited, len(failed)),
@@ -103,7 +105,7 @@ def _claim(rows: PodRows, ends: _Ends, waited: float, failed: int) -> str:
         out = f"Waited {span}{tries} for a node, then went to {node}."
     elif node:
         out = f"Went to {node} without waiting."
-    elif any(flag(p, "open") for p in rows.pending):
+    elif any(flag(p, "open") and has_no_node(p) for p in rows.pending):
         out = f"Has waited {span}{tries}, and still has no node."
     elif rows.pending:
         out = f"Waited {span}{tries} and never got a node."
@@ -126,7 +128,7 @@ def _summary(rows: PodRows, waited: float, failed: int) -> tuple[Cell, ...]:
     last = rows.revisions[-1]
     end = "deleted" if text(last, "operation") == "DELETE" else text(last, "phase").lower()
     move = text(rows.moves[-1], "cause").replace("_", " ") if rows.moves else ""
-    still = any(flag(p, "open") for p in rows.pending)
+    still = any(flag(p, "open") and has_no_node(p) for p in rows.pending)
     return (
         Cell(text=numbers.seconds(waited), tone="r bad" if still else "r"),
         Cell(text=numbers.plural(failed, "attempt") if failed else "", tone="r mut"),
@@ -159,6 +161,8 @@ _Stretch = tuple[str, str, int, int]
 
 def _waiting(pending: Iterable[Row], begin: int, end: int) -> Iterable[_Stretch]:
     for row in pending:
+        if not has_no_node(row):
+            continue
         reason = text(row, "cause") or text(row, "kind")
         low, high = instant(row, "from_at"), instant(row, "to_at")
         if low is not None:
@@ -206,7 +210,9 @@ def _with_node_changes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
 
 
 def _same(row: Row) -> tuple[str, str, tuple[str, ...]]:
-    return text(row, "stage"), text(row, "writer"), tuple(words(row, "changed"))
+    stage = text(row, "stage")
+    pointers = () if stage in _FOLDED_STAGES else tuple(words(row, "changed"))
+    return stage, text(row, "writer"), pointers
 
 
 def _until(context: Context, first: Row, last: Row) -> str:
@@ -283,4 +289,5 @@ def _verdict_row(
 
 
 def _sources(row: Row) -> str:
-    return ", ".join(words(row, "sources")) or text(row, "sources")
+    listed = words(row, "sources") or text(row, "sources").split(",")
+    return ", ".join(part.strip() for part in listed)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from tracekit.report import numbers
-from tracekit.report.causes import cause_of, present_causes
+from tracekit.report.causes import cause_of, has_no_node, present_causes
 from tracekit.report.context import Context, pod_key
 from tracekit.report.fields import Row, number, text
 from tracekit.report.legends import cause_legend
@@ -29,7 +29,8 @@ def choose_pods(context: Context, limit: int = MAX_PODS) -> list[str]:
     """
     waited: dict[str, float] = defaultdict(float)
     for row in context.rows("pending"):
-        waited[pod_key(row)] += number(row, "seconds") or 0.0
+        if has_no_node(row):
+            waited[pod_key(row)] += number(row, "seconds") or 0.0
     names: dict[str, tuple[str, str]] = {}
     for row in context.rows("pod_revisions"):
         names.setdefault(pod_key(row), (text(row, "namespace"), text(row, "pod")))
@@ -59,7 +60,7 @@ def build_pods(context: Context) -> tuple[tuple[Block, ...], str]:
         queries=context.queries("pod_revisions", "attempts", "attempt_reasons", "pending", "moves"),
         legend=cause_legend(present_causes(
             cause_of(text(r, "cause") or text(r, "kind")).id
-            for rows in gathered.values() for r in rows.pending
+            for rows in gathered.values() for r in rows.pending if has_no_node(r)
         )),
         left_out=_left_out(len(chosen), left),
         empty="" if chosen else "No pod has a revision in the record.",

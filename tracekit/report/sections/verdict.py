@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tracekit.report import numbers
-from tracekit.report.causes import cause_of
+from tracekit.report.causes import cause_of, has_no_node
 from tracekit.report.context import Context, pod_key
 from tracekit.report.fields import Row, flag, number, text
 from tracekit.report.page import Block, Verdict
@@ -38,7 +38,7 @@ def build_verdict(context: Context) -> tuple[tuple[Block, ...], str]:
 
 def _waiting(context: Context) -> _Waiting:
     out = _Waiting({}, {}, {})
-    for row in context.rows("pending"):
+    for row in filter(has_no_node, context.rows("pending")):
         key = pod_key(row)
         out.seconds[key] = out.seconds.get(key, 0.0) + (number(row, "seconds") or 0.0)
         out.last[key] = row
@@ -106,7 +106,7 @@ def _facts(context: Context, waiting: _Waiting) -> tuple[tuple[str, str], ...]:
         (numbers.count(len(pods)), "pods seen"),
         (numbers.count(paths["scheduler"]), "bindings" + (f" (and {others})" if others else "")),
         (numbers.count(verdicts["unschedulable"]), "unschedulable attempts"),
-        (numbers.count(sum(waiting.seconds.values())), "pod-seconds pending"),
+        (numbers.count(sum(waiting.seconds.values())), "pod-seconds without a node"),
     ]
     held = [(numbers.count(n), words) for words, n in context.facts.counts.items()]
     return tuple(own + held)

@@ -1,0 +1,45 @@
+"""``tracekit report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracekit.cli.options import cluster_option, store_option, warn
+from tracekit.errors import UsageError
+
+__all__ = ["report"]
+
+_DEFAULT = Path("tracekit-report.html")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tracekit report --html
+  tracekit report --html /tmp/cluster.html --json /tmp/cluster.json
+"""
+)
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), is_flag=False,
+              flag_value=_DEFAULT, default=None, metavar="[PATH]",
+              help="Write the HTML report; to ./tracekit-report.html without a path.")
+@click.option("--json", "data", type=click.Path(path_type=Path, dir_okay=False), default=None,
+              metavar="PATH", help="Write the same content as data.")
+@store_option
+@cluster_option
+def report(html: Path | None, data: Path | None, store: Path, cluster: str | None) -> None:
+    """Write a report on balance, pending causes and zone redundancy."""
+    import tracekit
+
+    if html is None and data is None:
+        raise UsageError("say where to", todo="use --html [PATH] or --json PATH")
+    trace = tracekit.open(store, cluster=cluster)
+    if trace.is_replayed is False:
+        warn("the store has new rows since the last replay; run tracekit replay to see them")
+    if html is not None:
+        trace.report(html)
+        click.echo(str(html))
+    if data is not None:
+        trace.report_data(data)
+        click.echo(str(data))
