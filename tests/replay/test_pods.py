@@ -37,7 +37,9 @@ def accepted_bindings(path: Path) -> list[tuple[str, ...]]:
         return sorted(tuple(r[c] for c in WHO) for r in csv.DictReader(rows, delimiter="\t"))
 
 
-@pytest.mark.parametrize(("name", "count"), [("seed", 38), ("mid", 430), ("wide", 590), ("json", 270)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("seed", 38), ("mid", 430), ("wide", 590), ("json", 270)]
+)
 def test_bindings_by_a_scheduler_are_those_the_api_server_accepted(
     recordings: Recordings, name: str, count: int
 ) -> None:
@@ -123,7 +125,8 @@ def test_a_pod_first_seen_late_tells_only_what_is_certain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owns", "path"), [({"f:spec": {"f:nodeName": {}}}, "preset"), ({"f:spec": {}}, "scheduler")]
+    ("owns", "path"),
+    [({"f:spec": {"f:nodeName": {}}}, "preset"), ({"f:spec": {"f:containers": {}}}, "scheduler")],
 )
 def test_the_owner_of_the_node_field_tells_the_path_of_an_old_pod(owns: JSON, path: str) -> None:
     recorder = Recorder()
@@ -155,7 +158,11 @@ def test_the_workload_is_the_topmost_controller_whenever_it_was_seen() -> None:
     recorder.put("/deployments/web", deployment)
     (life,) = fold_pods(recorder.revisions)[1]
     assert life["workload"] == "Deployment/web"
-    assert (life["owner_kind"], life["owner_name"], life["owner_uid"]) == ("ReplicaSet", "web-1", "r")
+    assert (life["owner_kind"], life["owner_name"], life["owner_uid"]) == (
+        "ReplicaSet",
+        "web-1",
+        "r",
+    )
 
 
 STATUS_OF = {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:status": {}}}}}

@@ -15,15 +15,27 @@ from tracekit.report.instants import format_instant, parse_instant
 BEGIN = "2026-12-01T16:03:00.000000Z"
 SECONDS = 366.0
 REASONS = (
-    "node(s) were unschedulable", "Insufficient cpu", "Insufficient memory", "Too many pods",
-    "node(s) had untolerated taint(s)", "node(s) didn't match Pod's node affinity/selector",
-    "node(s) didn't match pod topology spread constraints", "Insufficient nvidia.com/gpu",
+    "node(s) were unschedulable",
+    "Insufficient cpu",
+    "Insufficient memory",
+    "Too many pods",
+    "node(s) had untolerated taint(s)",
+    "node(s) didn't match Pod's node affinity/selector",
+    "node(s) didn't match pod topology spread constraints",
+    "Insufficient nvidia.com/gpu",
     "node(s) didn't have free ports for the requested pod ports",
-    'persistentvolumeclaim "data-0" not found', "a reason nobody knows",
+    'persistentvolumeclaim "data-0" not found',
+    "a reason nobody knows",
 )
 CAUSES = (
-    "api_eviction", "taint_eviction", "preemption", "scale_down", "rollout", "job_finished",
-    "node_deleted", "deleted_by_user",
+    "api_eviction",
+    "taint_eviction",
+    "preemption",
+    "scale_down",
+    "rollout",
+    "job_finished",
+    "node_deleted",
+    "deleted_by_user",
 )
 
 Rows = list[dict[str, object]]
@@ -68,11 +80,20 @@ class Cluster:
 
     def _revise(self, pod: dict[str, object], seconds: float, **columns: object) -> None:
         self.revision += self.random.randint(1, 9)
-        self.rows["pod_revisions"].append({
-            **pod, "revision": self.revision, "operation": "PUT", "phase": "Pending",
-            "node": None, "patch": [], "at": at(seconds), "at_certainty": "estimated",
-            "at_error_seconds": round(self.random.uniform(0.001, 0.4), 3), **columns,
-        })  # fmt: skip
+        self.rows["pod_revisions"].append(
+            {
+                **pod,
+                "revision": self.revision,
+                "operation": "PUT",
+                "phase": "Pending",
+                "node": None,
+                "patch": [],
+                "at": at(seconds),
+                "at_certainty": "estimated",
+                "at_error_seconds": round(self.random.uniform(0.001, 0.4), 3),
+                **columns,
+            }
+        )
 
     def _pod(self, index: int) -> None:
         rnd = self.random
@@ -80,84 +101,169 @@ class Cluster:
         namespace = ("data", "infra", "ml", "shop")[app % 4]
         workload = f"Deployment/app-{app}" if app % 5 else f"StatefulSet/app-{app}"
         pod: dict[str, object] = {
-            "cluster": "made-up", "namespace": namespace, "pod": f"app-{app}-66cdf4b89b-{index:05d}",
+            "cluster": "made-up",
+            "namespace": namespace,
+            "pod": f"app-{app}-66cdf4b-{index:05d}",
             "uid": f"0a1b2c3d-0000-4000-8000-{index:012d}",
-        }  # fmt: skip
+        }
         created = rnd.uniform(1, 330)
         waits = rnd.random() < 0.6
         bound = created + (rnd.expovariate(1 / 90) if waits else rnd.uniform(0.01, 0.3))
-        self._revise(pod, created, version=1, stage="created", writer="kube-controller-manager",
-                     changed=[""])  # fmt: skip
+        self._revise(
+            pod, created, version=1, stage="created", writer="kube-controller-manager", changed=[""]
+        )
         self._wait(pod, workload, created, min(bound, SECONDS), bound > SECONDS, waits)
         if bound < SECONDS:
             self._run(pod, workload, created, bound)
 
     def _wait(
-        self, pod: dict[str, object], workload: str, begin: float, end: float, open_: bool,
+        self,
+        pod: dict[str, object],
+        workload: str,
+        begin: float,
+        end: float,
+        open_: bool,
         waits: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         now, version = begin, 2
         while now < end:
             until = min(end, now + self.random.expovariate(1 / 25)) if waits else end
             reason = self.random.choice(REASONS) if waits else "not_tried"
-            self.rows["pending"].append({
-                **pod, "workload": workload, "from_at": at(now), "to_at": at(until),
-                "seconds": round(until - now, 6), "open": open_ and until == end,
-                "kind": "unschedulable" if waits else "not_tried", "cause": reason,
-                "nodes_blocked": self.random.randint(1, 24) if waits else None,
-            })  # fmt: skip
+            self.rows["pending"].append(
+                {
+                    **pod,
+                    "workload": workload,
+                    "from_at": at(now),
+                    "to_at": at(until),
+                    "seconds": round(until - now, 6),
+                    "open": open_ and until == end,
+                    "kind": "unschedulable" if waits else "not_tried",
+                    "cause": reason,
+                    "nodes_blocked": self.random.randint(1, 24) if waits else None,
+                }
+            )
             if waits:
                 self._attempt(pod, now, reason)
-                self._revise(pod, now, version=version, stage="unschedulable",
-                             writer="kube-scheduler", changed=["/status/conditions/0/message"])
+                self._revise(
+                    pod,
+                    now,
+                    version=version,
+                    stage="unschedulable",
+                    writer="kube-scheduler",
+                    changed=["/status/conditions/0/message"],
+                )
             now, version = until, version + 1
 
     def _attempt(self, pod: dict[str, object], seconds: float, reason: str) -> None:
         for _ in range(self.random.randint(1, 4)):
             key = f"{len(self.rows['attempts']):016x}"
-            self.rows["attempts"].append({
-                **pod, "attempt_id": key, "revision": self.revision, "at": at(seconds),
-                "at_certainty": "observed", "at_error_seconds": 0.0, "verdict": "unschedulable",
-                "nodes_total": 24, "sources": ["condition", "log"],
-                "message": f"0/24 nodes are available: 20 {reason}, 4 Too many pods. preemption: "
-                "0/24 nodes are available: 24 Preemption is not helpful for scheduling.",
-            })  # fmt: skip
+            self.rows["attempts"].append(
+                {
+                    **pod,
+                    "attempt_id": key,
+                    "revision": self.revision,
+                    "at": at(seconds),
+                    "at_certainty": "observed",
+                    "at_error_seconds": 0.0,
+                    "verdict": "unschedulable",
+                    "nodes_total": 24,
+                    "sources": ["condition", "log"],
+                    "message": f"0/24 nodes are available: 20 {reason}, 4 Too many pods. preemption: "
+                    "0/24 nodes are available: 24 Preemption is not helpful for scheduling.",
+                }
+            )
             for nodes, words in ((20, reason), (4, "Too many pods")):
-                self.rows["attempt_reasons"].append({
-                    "attempt_id": key, "origin": "scheduler", "plugin": "?", "reason": words,
-                    "nodes": nodes,
-                })  # fmt: skip
+                self.rows["attempt_reasons"].append(
+                    {
+                        "attempt_id": key,
+                        "origin": "scheduler",
+                        "plugin": "?",
+                        "reason": words,
+                        "nodes": nodes,
+                    }
+                )
 
     def _run(self, pod: dict[str, object], workload: str, created: float, bound: float) -> None:
         node = self.random.choice(self.nodes)
-        self._revise(pod, bound, version=8, stage="bound", node=node, writer="kube-scheduler",
-                     changed=["/spec/nodeName", "/status/conditions/0"])  # fmt: skip
-        self.rows["bindings"].append({
-            **pod, "node": node, "revision": self.revision, "created_revision": 1,
-            "at": at(bound), "at_certainty": "estimated", "at_error_seconds": 0.02,
-            "waited_seconds": bound - created, "path": "scheduler",
-        })  # fmt: skip
+        self._revise(
+            pod,
+            bound,
+            version=8,
+            stage="bound",
+            node=node,
+            writer="kube-scheduler",
+            changed=["/spec/nodeName", "/status/conditions/0"],
+        )
+        self.rows["bindings"].append(
+            {
+                **pod,
+                "node": node,
+                "revision": self.revision,
+                "created_revision": 1,
+                "at": at(bound),
+                "at_certainty": "estimated",
+                "at_error_seconds": 0.02,
+                "waited_seconds": bound - created,
+                "path": "scheduler",
+            }
+        )
         started = bound + self.random.uniform(0.2, 2)
-        self._revise(pod, started, version=9, stage="ready", node=node, phase="Running",
-                     writer="kubelet", changed=["/status/phase", "/status/podIP",
-                                                "/status/conditions/1", "/status/startTime"])
+        self._revise(
+            pod,
+            started,
+            version=9,
+            stage="ready",
+            node=node,
+            phase="Running",
+            writer="kubelet",
+            changed=["/status/phase", "/status/podIP", "/status/conditions/1", "/status/startTime"],
+        )
         if self.random.random() < 0.4:
             self._leave(pod, workload, node, min(started + self.random.expovariate(1 / 40), 360))
 
     def _leave(self, pod: dict[str, object], workload: str, node: str, seconds: float) -> None:
         cause = self.random.choice(CAUSES)
-        self._revise(pod, seconds, version=10, stage="terminating", node=node, phase="Running",
-                     writer="kube-apiserver", changed=["/metadata/deletionTimestamp"])  # fmt: skip
-        self.rows["moves"].append({
-            **pod, "workload": workload, "node": node, "at": at(seconds),
-            "at_certainty": "estimated", "at_error_seconds": 0.05, "revision": self.revision,
-            "cause": cause, "detail": f"deletionTimestamp set by {cause}", "actor": "someone",
-            "preemptor": "shop/app-60-2" if cause == "preemption" else None,
-            "replacement_uid": None, "replacement_pod": None, "replacement_node": None,
-            "certainty": "observed", "evidence": {},
-        })  # fmt: skip
-        self._revise(pod, seconds + 1, version=0, stage="deleted", node=node, phase="Running",
-                     operation="DELETE", writer=None, changed=[])  # fmt: skip
+        self._revise(
+            pod,
+            seconds,
+            version=10,
+            stage="terminating",
+            node=node,
+            phase="Running",
+            writer="kube-apiserver",
+            changed=["/metadata/deletionTimestamp"],
+        )
+        self.rows["moves"].append(
+            {
+                **pod,
+                "workload": workload,
+                "node": node,
+                "at": at(seconds),
+                "at_certainty": "estimated",
+                "at_error_seconds": 0.05,
+                "revision": self.revision,
+                "cause": cause,
+                "detail": f"deletionTimestamp set by {cause}",
+                "actor": "someone",
+                "preemptor": "shop/app-60-2" if cause == "preemption" else None,
+                "replacement_uid": None,
+                "replacement_pod": None,
+                "replacement_node": None,
+                "certainty": "observed",
+                "evidence": {},
+            }
+        )
+        self._revise(
+            pod,
+            seconds + 1,
+            version=0,
+            stage="deleted",
+            node=node,
+            phase="Running",
+            operation="DELETE",
+            writer=None,
+            changed=[],
+        )
 
     def _nodes(self) -> None:
         for node in self.nodes:
@@ -178,11 +284,18 @@ class Cluster:
         self.rows["node_changes"].sort(key=lambda r: str(r["at"]))
 
     def _node_change(self, node: str, seconds: float, change: str, detail: str) -> None:
-        self.rows["node_changes"].append({
-            "node": node, "zone": self.zone[node], "at": at(seconds), "at_certainty": "estimated",
-            "at_error_seconds": 0.1, "revision": round(seconds * 60), "change": change,
-            "detail": detail,
-        })  # fmt: skip
+        self.rows["node_changes"].append(
+            {
+                "node": node,
+                "zone": self.zone[node],
+                "at": at(seconds),
+                "at_certainty": "estimated",
+                "at_error_seconds": 0.1,
+                "revision": round(seconds * 60),
+                "change": change,
+                "detail": detail,
+            }
+        )
 
     def _balance(self) -> None:
         steps = [3.0 * i for i in range(123)]
@@ -195,45 +308,75 @@ class Cluster:
                     share = min(max(ratios[node, resource] + step, 0), 1)
                     ratios[node, resource] = share
                     values.append(share)
-                    self.rows["node_balance"].append({
-                        "node": node, "zone": self.zone[node], "resource": resource,
-                        "from_at": at(begin), "to_at": at(end), "requested": round(share * there),
-                        "allocatable": there, "ratio": share,
-                    })  # fmt: skip
+                    self.rows["node_balance"].append(
+                        {
+                            "node": node,
+                            "zone": self.zone[node],
+                            "resource": resource,
+                            "from_at": at(begin),
+                            "to_at": at(end),
+                            "requested": round(share * there),
+                            "allocatable": there,
+                            "ratio": share,
+                        }
+                    )
                 self._balance_row(begin, end, resource, values)
 
     def _balance_row(self, begin: float, end: float, resource: str, values: list[float]) -> None:
         mean = sum(values) / len(values)
         spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5
-        self.rows["balance"].append({
-            "from_at": at(begin), "to_at": at(end), "resource": resource, "mean_ratio": mean,
-            "stddev_ratio": spread, "max_ratio": max(values), "min_ratio": min(values),
-            "gini": 0.2, "stranded": 3700,
-        })  # fmt: skip
+        self.rows["balance"].append(
+            {
+                "from_at": at(begin),
+                "to_at": at(end),
+                "resource": resource,
+                "mean_ratio": mean,
+                "stddev_ratio": spread,
+                "max_ratio": max(values),
+                "min_ratio": min(values),
+                "gini": 0.2,
+                "stranded": 3700,
+            }
+        )
 
     def _zones(self) -> None:
         zones = sorted({z for z in self.zone.values() if z})
         for app in range(0, 60, 2):
             workload = f"Deployment/app-{app}" if app % 5 else f"StatefulSet/app-{app}"
-            key = {"namespace": ("data", "infra", "ml", "shop")[app % 4], "workload": workload,
-                   "kind": workload.split("/")[0]}  # fmt: skip
+            key = {
+                "namespace": ("data", "infra", "ml", "shop")[app % 4],
+                "workload": workload,
+                "kind": workload.split("/")[0],
+            }
             used, now = 0, self.random.uniform(0, 100)
             while now < SECONDS:
                 until = min(SECONDS, now + self.random.uniform(20, 200))
                 used = self.random.randint(1, 3)
                 for zone in zones[:used]:
-                    self.rows["zone_spread"].append({
-                        **key, "zone": zone, "from_at": at(now), "to_at": at(until),
-                        "pods": self.random.randint(1, 4),
-                    })  # fmt: skip
+                    self.rows["zone_spread"].append(
+                        {
+                            **key,
+                            "zone": zone,
+                            "from_at": at(now),
+                            "to_at": at(until),
+                            "pods": self.random.randint(1, 4),
+                        }
+                    )
                 now = until
             risk = self.random.choice(("none", "single_zone", "skewed"))
-            self.rows["zone_redundancy"].append({
-                **key, "replicas": self.random.randint(2, 8), "zones_used": used,
-                "zones_available": 3, "largest_zone_share": 1 / used, "skew": 2,
-                "seconds_in_one_zone": self.random.uniform(0, 300), "spread_was_possible": True,
-                "risk": risk,
-            })  # fmt: skip
+            self.rows["zone_redundancy"].append(
+                {
+                    **key,
+                    "replicas": self.random.randint(2, 8),
+                    "zones_used": used,
+                    "zones_available": 3,
+                    "largest_zone_share": 1 / used,
+                    "skew": 2,
+                    "seconds_in_one_zone": self.random.uniform(0, 300),
+                    "spread_was_possible": True,
+                    "risk": risk,
+                }
+            )
 
     def _sums(self) -> None:
         sums: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -241,30 +384,53 @@ class Cluster:
             key = (str(row["namespace"]), str(row["workload"]), str(row["cause"]))
             sums[key].append(float(str(row["seconds"])))
         for (namespace, workload, cause), values in sorted(sums.items()):
-            self.rows["pending_by_cause"].append({
-                "namespace": namespace, "workload": workload, "cause": cause, "pods": len(values),
-                "pod_seconds": sum(values), "longest_seconds": max(values),
-            })  # fmt: skip
+            self.rows["pending_by_cause"].append(
+                {
+                    "namespace": namespace,
+                    "workload": workload,
+                    "cause": cause,
+                    "pods": len(values),
+                    "pod_seconds": sum(values),
+                    "longest_seconds": max(values),
+                }
+            )
         for app in range(30):
             for step, scale in (("created_to_bound", 40.0), ("bound_to_running", 1.0)):
                 p50 = self.random.uniform(0.01, 1) * scale
-                self.rows["scheduling_latency"].append({
-                    "namespace": "shop", "workload": f"Deployment/app-{app}", "step": step,
-                    "pods": 7, "p50_seconds": p50, "p90_seconds": p50 * 2, "p99_seconds": p50 * 3,
-                })  # fmt: skip
-        self.rows["diagnostics"] = [{
-            "code": "LOG_CLOCK_ASSUMED", "severity": "INFO", "source": "kube-scheduler.log",
-            "count": 1, "first_at": "line 1", "example": "I1201 16:03:00.000000 1 main.go:1] x",
-            "remedy": "give --log-year and --log-timezone",
-        }]  # fmt: skip
+                self.rows["scheduling_latency"].append(
+                    {
+                        "namespace": "shop",
+                        "workload": f"Deployment/app-{app}",
+                        "step": step,
+                        "pods": 7,
+                        "p50_seconds": p50,
+                        "p90_seconds": p50 * 2,
+                        "p99_seconds": p50 * 3,
+                    }
+                )
+        self.rows["diagnostics"] = [
+            {
+                "code": "LOG_CLOCK_ASSUMED",
+                "severity": "INFO",
+                "source": "kube-scheduler.log",
+                "count": 1,
+                "first_at": "line 1",
+                "example": "I1201 16:03:00.000000 1 main.go:1] x",
+                "remedy": "give --log-year and --log-timezone",
+            }
+        ]
         self.rows["gaps"] = []
 
 
 def make_facts(**changes: object) -> ReportFacts:
     """Return the facts of the made-up recording."""
     known: dict[str, object] = {
-        "cluster": "made-up", "first_revision": 1, "last_revision": 24280, "window_from": BEGIN,
-        "window_to": at(SECONDS), "counts": {"revisions": 24280, "log records": 1_200_345},
+        "cluster": "made-up",
+        "first_revision": 1,
+        "last_revision": 24280,
+        "window_from": BEGIN,
+        "window_to": at(SECONDS),
+        "counts": {"revisions": 24280, "log records": 1_200_345},
         "generated_by": "tracekit 0.1.0",
-    }  # fmt: skip
+    }
     return ReportFacts(**{**known, **changes})  # type: ignore[arg-type]

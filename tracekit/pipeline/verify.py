@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tracekit.model.tables import RAW, TABLES
+from tracekit.model.tables import TABLES
 from tracekit.store import Store, StoreReader
 from tracekit.store.schema import polars_schema
 
@@ -69,8 +69,8 @@ def _doubles(reader: StoreReader) -> Iterator[Finding]:
 
 
 def _orphans(store: Store) -> Iterator[Finding]:
-    for table in RAW:
-        folder = store.table(table.name)
+    for name in ("objects", "log_lines"):
+        folder = store.table(name)
         committed = {Path(path).name for path in folder.files()}
         lost = [p for p in folder.folder.glob("*.parquet") if p.name not in committed]
         if lost:

@@ -7,6 +7,9 @@ runs ahead or behind is shifted, or left out. What remains are lower and upper b
 revision. Commits are ordered by revision, so a lower bound holds for all later revisions
 and an upper bound for all earlier ones; the estimate lies between the two and the stated
 error reaches to the farther one.
+
+What whole-second stamps cannot show stays open: a clock within some 0.1 s of the API
+server's is taken as equal to it, and the stated error does not include such a skew.
 """
 
 from __future__ import annotations

@@ -72,6 +72,8 @@ def _names_item(field: str, item: Any, index: int) -> bool:
 
 def _owns(fields: Any, document: Any, tokens: Sequence[str]) -> bool:
     """Tell whether an entry's fields cover the value at a pointer of the document."""
+    if not fields:
+        return False
     for token in tokens:
         if not isinstance(fields, dict):
             return False

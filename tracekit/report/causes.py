@@ -44,12 +44,19 @@ _ORDER = {c.id: i for i, c in enumerate(CAUSES)}
 OTHER = _BY_ID["other"]
 
 _EXACT = {
-    "too many pods": "slots", "insufficient pods": "slots", "gated": "gated",
-    "not_tried": "waiting", "not tried": "waiting",
-    "nodeunschedulable": "cordon", "podtoleratesnodetaints": "taint",
-    "matchnodeselector": "affinity", "hostname": "affinity", "podfitshostports": "ports",
-    "insufficient cpu": "cpu", "insufficient memory": "memory",
-}  # fmt: skip
+    "too many pods": "slots",
+    "insufficient pods": "slots",
+    "gated": "gated",
+    "not_tried": "waiting",
+    "not tried": "waiting",
+    "nodeunschedulable": "cordon",
+    "podtoleratesnodetaints": "taint",
+    "matchnodeselector": "affinity",
+    "hostname": "affinity",
+    "podfitshostports": "ports",
+    "insufficient cpu": "cpu",
+    "insufficient memory": "memory",
+}
 _PARTS = (
     ("were unschedulable", "cordon"),
     ("that the pod didn't tolerate", "taint"),

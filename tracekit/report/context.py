@@ -13,7 +13,7 @@ from tracekit.report.marks import percent_of_plot
 from tracekit.report.numbers import error_bound
 from tracekit.report.page import Axis, Cell, ColumnHelp, Query
 
-__all__ = ["Context", "Zone", "make_context", "node_anchor", "pod_key"]
+__all__ = ["Context", "Zone", "make_context", "node_anchor", "node_href", "pod_key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,24 @@ def pod_key(row: Row) -> str:
 
 def node_anchor(node: str) -> str:
     """Return the id of a node's row."""
-    return f"node-{node}"
+    return f"node/{node}"
+
+
+def node_href(node: str) -> str:
+    """Return the link to a node's row."""
+    return f"#node/{quote(node, safe='')}"
 
 
 def make_context(results: Mapping[str, QueryResult], facts: ReportFacts) -> Context:
     """Find the window, the holes and the zones in the rows."""
     window = _window(results, facts)
     return Context(
-        results=results, facts=facts, window=window,
-        holes=_holes(results, window), zones=_zones(results),
-    )  # fmt: skip
+        results=results,
+        facts=facts,
+        window=window,
+        holes=_holes(results, window),
+        zones=_zones(results),
+    )
 
 
 def _window(results: Mapping[str, QueryResult], facts: ReportFacts) -> Window | None:

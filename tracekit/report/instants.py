@@ -19,8 +19,30 @@ _RFC3339 = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEPS = (
-    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
-    86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000,
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10800,
+    21600,
+    43200,
+    86400,
+    172800,
+    604800,
+    1209600,
+    2592000,
+    7776000,
+    31536000,
 )
 _MAX_TICKS = 8
 
@@ -107,9 +129,7 @@ class Window:
         """Return at most eight axis labels on round times."""
         step = next((s for s in _STEPS if self.seconds / s <= _MAX_TICKS), _STEPS[-1])
         first = -(-self.begin // (step * 1_000_000)) * step * 1_000_000
-        return tuple(
-            self._tick(at, step) for at in range(first, self.end + 1, step * 1_000_000)
-        )
+        return tuple(self._tick(at, step) for at in range(first, self.end + 1, step * 1_000_000))
 
     def _tick(self, at_us: int, step: int) -> Tick:
         left = self.x(at_us) * 100 / PLOT_WIDTH

@@ -12,9 +12,17 @@ from tracekit.report.instants import PLOT_WIDTH
 from tracekit.report.page import Mark, YTick
 
 __all__ = [
-    "Run", "Runs", "band_marks", "cut_out", "line_path", "merge_runs", "nice_ceiling",
-    "percent_of_plot", "step_area", "y_ticks",
-]  # fmt: skip
+    "Run",
+    "Runs",
+    "band_marks",
+    "cut_out",
+    "line_path",
+    "merge_runs",
+    "nice_ceiling",
+    "percent_of_plot",
+    "step_area",
+    "y_ticks",
+]
 
 Run = tuple[int, int, str]
 Runs = list[Run]
@@ -56,9 +64,9 @@ def _pieces(run: Run, low: int, high: int) -> Iterable[Run]:
         yield max(begin, high), end, css
 
 
-def band_marks(runs: Iterable[Run], height: int, levels: dict[str, int] | None = None) -> tuple[
-    Mark, ...
-]:  # fmt: skip
+def band_marks(
+    runs: Iterable[Run], height: int, levels: dict[str, int] | None = None
+) -> tuple[Mark, ...]:
     """Draw runs as boxes standing on the base line, one path a class.
 
     Args:
@@ -139,5 +147,3 @@ def percent_of_plot(begin: int, end: int) -> tuple[float, float]:
     """Return left and width in percent; never thinner than one unit."""
     width = max(end - begin, 1)
     return round(begin * 100 / PLOT_WIDTH, 2), round(width * 100 / PLOT_WIDTH, 2)
-
-

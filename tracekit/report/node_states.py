@@ -36,12 +36,18 @@ def natural_order(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 _OPENS = {
-    "cordoned": "cordoned", "taint_added": "tainted", "not_ready": "not_ready", "deleted": "gone",
-}  # fmt: skip
+    "cordoned": "cordoned",
+    "taint_added": "tainted",
+    "not_ready": "not_ready",
+    "deleted": "gone",
+}
 _CLOSES = {
-    "uncordoned": ("cordoned",), "taint_removed": ("tainted",), "ready": ("not_ready",),
-    "registered": ("gone",), "deleted": ("cordoned", "tainted", "not_ready"),
-}  # fmt: skip
+    "uncordoned": ("cordoned",),
+    "taint_removed": ("tainted",),
+    "ready": ("not_ready",),
+    "registered": ("gone",),
+    "deleted": ("cordoned", "tainted", "not_ready"),
+}
 
 
 def node_spans(rows: Iterable[Row]) -> list[NodeSpan]:

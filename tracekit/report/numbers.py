@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 __all__ = [
-    "UNKNOWN", "amount", "cores", "count", "error_bound", "gibibytes", "percent", "plural",
-    "ratio", "seconds",
-]  # fmt: skip
+    "UNKNOWN",
+    "amount",
+    "cores",
+    "count",
+    "error_bound",
+    "gibibytes",
+    "percent",
+    "plural",
+    "ratio",
+    "seconds",
+]
 
 UNKNOWN = "–"
 _THIN = "\u2009"

@@ -11,10 +11,31 @@ from dataclasses import dataclass, field
 from tracekit.report.instants import Tick
 
 __all__ = [
-    "AreaChart", "Axis", "Block", "Cell", "ColumnHelp", "Figure", "Header", "LegendItem", "Life",
-    "Line", "LineChart", "Mark", "Overlay", "Page", "PodPage", "PodSection", "Query", "Section",
-    "Strip", "StripChart", "StripRow", "Table", "Verdict", "YTick",
-]  # fmt: skip
+    "AreaChart",
+    "Axis",
+    "Block",
+    "Cell",
+    "ColumnHelp",
+    "Figure",
+    "Header",
+    "LegendItem",
+    "Life",
+    "Line",
+    "LineChart",
+    "Mark",
+    "Overlay",
+    "Page",
+    "PodPage",
+    "PodSection",
+    "Query",
+    "Section",
+    "Strip",
+    "StripChart",
+    "StripRow",
+    "Table",
+    "Verdict",
+    "YTick",
+]
 
 _LABEL_LENGTH = 24
 

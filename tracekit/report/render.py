@@ -45,13 +45,18 @@ def render(page: Page) -> str:
     """
     folder = asset_folder("reports")
     environment = Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined,
-        finalize=_finalize, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     try:
         return environment.get_template(page.template).render(page=page)
     except TemplateError as error:
         raise ReportError(
-            f"template cannot be rendered: {error}", where=str(folder / page.template),
+            f"template cannot be rendered: {error}",
+            where=str(folder / page.template),
             todo="install tracekit again; this is a bug if it stays",
-        ) from error  # fmt: skip
+        ) from error

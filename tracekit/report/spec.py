@@ -82,11 +82,14 @@ def _parse(name: str, path: Path) -> ReportSpec:
         raw = tomllib.load(stream)
     sections = tuple(
         SectionSpec(
-            id=s["id"], title=s["title"], lead=s["lead"], empty=s["empty"],
+            id=s["id"],
+            title=s["title"],
+            lead=s["lead"],
+            empty=s["empty"],
             queries=tuple(s["queries"]),
         )
         for s in raw["section"]
-    )  # fmt: skip
+    )
     return ReportSpec(
         name=name, title=raw["title"], template=f"{name}/{raw['template']}", sections=sections
     )

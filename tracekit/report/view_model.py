@@ -62,10 +62,14 @@ def build_view(
     numbering = count(1)
     sections = tuple(_section(context, s, numbering) for s in spec.sections)
     return Page(
-        title=f"{facts.cluster} · {spec.title}", template=spec.template, cluster=facts.cluster,
-        window=_window_words(context.window), revisions=_revision_words(facts),
-        generated_by=facts.generated_by, sections=sections,
-    )  # fmt: skip
+        title=f"{facts.cluster} · {spec.title}",
+        template=spec.template,
+        cluster=facts.cluster,
+        window=_window_words(context.window),
+        revisions=_revision_words(facts),
+        generated_by=facts.generated_by,
+        sections=sections,
+    )
 
 
 def page_data(page: Page) -> dict[str, object]:
@@ -77,16 +81,20 @@ def _section(context: Context, spec: SectionSpec, numbering: count[int]) -> Sect
     builder = SECTIONS.get(spec.id)
     if builder is None:
         raise ReportError(
-            f"no section is called {spec.id!r}", where="report.toml",
+            f"no section is called {spec.id!r}",
+            where="report.toml",
             todo=f"use one of {', '.join(SECTIONS)}",
-        )  # fmt: skip
+        )
     blocks, badge = builder(context)
     has_rows = any(context.rows(q) for q in spec.queries)
     return Section(
-        id=spec.id, title=spec.title, lead=spec.lead, badge=badge,
+        id=spec.id,
+        title=spec.title,
+        lead=spec.lead,
+        badge=badge,
         blocks=tuple(_numbered(b, numbering) for b in blocks),
         empty="" if has_rows else spec.empty,
-    )  # fmt: skip
+    )
 
 
 def _numbered(block: Block, numbering: count[int]) -> Block:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tracekit.report import numbers
-from tracekit.report.context import Context, node_anchor
+from tracekit.report.context import Context, node_href
 from tracekit.report.fields import Row, instant, number, text
 from tracekit.report.instants import PLOT_WIDTH
 from tracekit.report.legends import apart
@@ -96,18 +96,22 @@ def _nodes(context: Context) -> list[_Node]:
     by_node = {n: tuple(s for s in spans if s.node == n) for n in pieces}
     return [
         _Node(
-            name, zones[name],
+            name,
+            zones[name],
             {r: sorted(p, key=lambda q: (q.begin, q.end)) for r, p in pieces[name].items()},
-            states.get(name, "open"), by_node[name],
+            states.get(name, "open"),
+            by_node[name],
         )
         for name in sorted(pieces, key=natural_order)
-    ]  # fmt: skip
+    ]
 
 
 def _piece(context: Context, row: Row) -> _Piece | None:
     begin, asked, there = (
-        instant(row, "from_at"), number(row, "requested"), number(row, "allocatable"),
-    )  # fmt: skip
+        instant(row, "from_at"),
+        number(row, "requested"),
+        number(row, "allocatable"),
+    )
     if begin is None or asked is None or there is None or context.window is None:
         return None
     end = context.window.x(instant(row, "to_at"))
@@ -158,17 +162,24 @@ def _heat(context: Context, nodes: list[_Node]) -> Figure:
         if len(shown) < len(members):
             rows.append(StripRow(label=f"{len(members) - len(shown)} more", tone="more"))
     chart = StripChart(
-        axis=context.axis(), rows=tuple(rows), label_head="Node", switch=RESOURCES, tone="heat",
+        axis=context.axis(),
+        rows=tuple(rows),
+        label_head="Node",
+        switch=RESOURCES,
+        tone="heat",
         value_heads=(Header("cpu %", "v3"), Header("mem %", "v3"), Header("pods", "v4")),
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-nodes", title="Requested share of each node over time",
+        id="fig-nodes",
+        title="Requested share of each node over time",
         caption="One row a node under the total of its zone; a step for each change. Values on "
         "the right stand at the end of the window.",
-        queries=context.queries("node_balance", "node_changes"), legend=_heat_legend(),
-        chart=chart if nodes else None, data=_node_table(context, nodes),
+        queries=context.queries("node_balance", "node_changes"),
+        legend=_heat_legend(),
+        chart=chart if nodes else None,
+        data=_node_table(context, nodes),
         empty="" if nodes else "No node's requests are in the record.",
-    )  # fmt: skip
+    )
 
 
 def _heat_legend() -> tuple[LegendItem, ...]:
@@ -178,9 +189,11 @@ def _heat_legend() -> tuple[LegendItem, ...]:
         for i, label in enumerate(shares)
     ]
     return (
-        *steps, LegendItem("cordoned", "hz cor", "Overlay"),
-        LegendItem("taint", "hz tnt"), LegendItem("not ready", "hz nrd"),
-    )  # fmt: skip
+        *steps,
+        LegendItem("cordoned", "hz cor", "Overlay"),
+        LegendItem("taint", "hz tnt"),
+        LegendItem("not ready", "hz nrd"),
+    )
 
 
 def _bounded(members: list[_Node], of_all: int) -> list[_Node]:
@@ -201,18 +214,26 @@ def _zone_row(context: Context, zone: str, members: list[_Node]) -> StripRow:
     ends = {r: totals[r][-1] if totals[r] else None for r in RESOURCES}
     is_open = sum(n.state == "open" for n in members)
     return StripRow(
-        label=zone or "no zone label", more=f"{is_open} of {len(members)} open", tone="total",
-        zone=context.zone(zone).css, strips=_strips(context, totals), values=_values(ends),
-    )  # fmt: skip
+        label=zone or "no zone label",
+        more=f"{is_open} of {len(members)} open",
+        tone="total",
+        zone=context.zone(zone).css,
+        strips=_strips(context, totals),
+        values=_values(ends),
+    )
 
 
 def _node_row(context: Context, node: _Node) -> StripRow:
     ends = {r: node.at_end(r) for r in RESOURCES}
     return StripRow(
-        label=node.name, more=node.state, href=f"#{node_anchor(node.name)}",
-        tone="open" if node.state == "open" else "", strips=_strips(context, node.pieces),
-        overlays=_overlays(context, node.spans), values=_values(ends),
-    )  # fmt: skip
+        label=node.name,
+        more=node.state,
+        href=node_href(node.name),
+        tone="open" if node.state == "open" else "",
+        strips=_strips(context, node.pieces),
+        overlays=_overlays(context, node.spans),
+        values=_values(ends),
+    )
 
 
 def _overlays(context: Context, spans: Iterable[NodeSpan]) -> tuple[Overlay, ...]:
@@ -256,9 +277,10 @@ def _node_table(context: Context, nodes: list[_Node]) -> Table | None:
     for node in nodes:
         zone = context.zone(node.zone)
         cells = [
-            Cell(text=node.name, href=f"#{node_anchor(node.name)}"),
-            Cell(text=node.zone or "none", tone=zone.css), Cell(text=node.state),
-        ]  # fmt: skip
+            Cell(text=node.name, href=node_href(node.name)),
+            Cell(text=node.zone or "none", tone=zone.css),
+            Cell(text=node.state),
+        ]
         for resource in RESOURCES:
             mean, peak = _mean_and_peak(node.pieces.get(resource, ()))
             values = (_end_ratio(node, resource), mean, peak)
@@ -272,14 +294,16 @@ def _imbalance(context: Context) -> Figure:
     known = [y for points in series.values() for _, _, y in points if y is not None]
     table = _balance_table(context)
     return Figure(
-        id="fig-imbalance", title="Imbalance between nodes",
+        id="fig-imbalance",
+        title="Imbalance between nodes",
         caption="Population σ ÷ mean of requested ÷ allocatable over Ready nodes: 0 is even. "
         "Not drawn while less than 10 % is requested.",
-        queries=context.queries("balance"), table=table,
+        queries=context.queries("balance"),
+        table=table,
         chart=_imbalance_chart(context, series, max(known)) if known else None,
         empty="" if table else "No balance was recorded.",
         note="" if known or not table else "Less than 10 % was requested throughout.",
-    )  # fmt: skip
+    )
 
 
 def _coefficients(context: Context, resource: str) -> list[tuple[int, int, float | None]]:
@@ -317,17 +341,28 @@ def _imbalance_chart(
             Line(css, line_path(drawn, context.holes), numbers.ratio(last), resource, place)
         )
     return LineChart(
-        axis=context.axis(), lines=apart(lines, 100 * 15 / height), height=height,
-        y_ticks=y_ticks(top, whole=False), y_title="coefficient of variation, σ ÷ mean",
-    )  # fmt: skip
+        axis=context.axis(),
+        lines=apart(lines, 100 * 15 / height),
+        height=height,
+        y_ticks=y_ticks(top, whole=False),
+        y_title="coefficient of variation, σ ÷ mean",
+    )
 
 
 def _balance_table(context: Context) -> Table | None:
     last: dict[str, Row] = {}
     for row in context.rows("balance"):
         last[text(row, "resource")] = row
-    heads = ("Resource at the end", "mean", "σ", "σ ÷ mean", "fullest node", "emptiest node",
-             "Gini", "stranded")  # fmt: skip
+    heads = (
+        "Resource at the end",
+        "mean",
+        "σ",
+        "σ ÷ mean",
+        "fullest node",
+        "emptiest node",
+        "Gini",
+        "stranded",
+    )
     rows = tuple(_balance_row(name, last[name]) for name in sorted(last, key=_resource_order))
     headers = tuple(Header(h, "r" if i else "") for i, h in enumerate(heads))
     return Table(headers=headers, rows=rows) if rows else None
@@ -341,29 +376,41 @@ def _balance_row(resource: str, row: Row) -> tuple[Cell, ...]:
     mean, deviation = number(row, "mean_ratio"), number(row, "stddev_ratio")
     quotient = deviation / mean if mean and deviation is not None else None
     shown = (
-        numbers.percent(mean), numbers.ratio(deviation), numbers.ratio(quotient),
-        numbers.percent(number(row, "max_ratio")), numbers.percent(number(row, "min_ratio")),
-        numbers.ratio(number(row, "gini")), numbers.amount(resource, number(row, "stranded")),
-    )  # fmt: skip
+        numbers.percent(mean),
+        numbers.ratio(deviation),
+        numbers.ratio(quotient),
+        numbers.percent(number(row, "max_ratio")),
+        numbers.percent(number(row, "min_ratio")),
+        numbers.ratio(number(row, "gini")),
+        numbers.amount(resource, number(row, "stranded")),
+    )
     return (Cell(text=resource, tone="b"), *(Cell(text=s, tone="r") for s in shown))
 
 
 def _zone_table(context: Context, nodes: list[_Node]) -> Figure:
     zones = sorted({n.zone for n in nodes}, key=lambda z: (z == "", z))
     heads = (
-        Header("Zone"), Header("Nodes", "r"), Header("Open", "r"), Header("cpu requested", "r"),
-        Header("of allocatable"), Header("memory requested", "r"), Header("of allocatable"),
-        Header("Pods", "r"), Header("Fullest open node"), Header("Emptiest node"),
-    )  # fmt: skip
+        Header("Zone"),
+        Header("Nodes", "r"),
+        Header("Open", "r"),
+        Header("cpu requested", "r"),
+        Header("of allocatable"),
+        Header("memory requested", "r"),
+        Header("of allocatable"),
+        Header("Pods", "r"),
+        Header("Fullest open node"),
+        Header("Emptiest node"),
+    )
     rows = tuple(_zone_cells(context, z, [n for n in nodes if n.zone == z]) for z in zones)
     return Figure(
-        id="fig-zones-end", title="Zones at the end",
+        id="fig-zones-end",
+        title="Zones at the end",
         caption="Sums over the nodes that are there at the end. An open node is Ready, not "
         "cordoned and without a NoSchedule or NoExecute taint.",
         queries=context.queries("node_balance", "node_changes"),
         table=Table(headers=heads, rows=rows) if rows else None,
         empty="" if rows else "No node is in the record.",
-    )  # fmt: skip
+    )
 
 
 def _zone_cells(context: Context, zone: str, members: list[_Node]) -> tuple[Cell, ...]:
@@ -398,4 +445,4 @@ def _extreme(members: Iterable[_Node], fullest: bool) -> Cell:
     if not ranked:
         return Cell(text="none", tone="mut")
     share, _, name = ranked[0]
-    return Cell(text=name, more=f"{numbers.percent(share)} cpu", href=f"#{node_anchor(name)}")
+    return Cell(text=name, more=f"{numbers.percent(share)} cpu", href=node_href(name))

@@ -12,8 +12,10 @@ from tracekit.report.page import Block, Cell, Figure, Header, Table
 __all__ = ["build_evidence"]
 
 _SEVERITIES = {
-    "ERROR": (0, "■", "crit"), "DATA_LOSS": (1, "▲", "high"), "INFO": (2, "●", "info"),
-}  # fmt: skip
+    "ERROR": (0, "■", "crit"),
+    "DATA_LOSS": (1, "▲", "high"),
+    "INFO": (2, "●", "info"),
+}
 _UNKNOWN_SEVERITY = (3, "", "mut")
 _MAX_ROWS = 100
 
@@ -26,29 +28,42 @@ def build_evidence(context: Context) -> tuple[tuple[Block, ...], str]:
 
 
 def _clock(context: Context) -> Figure:
-    sources = [q for q in ("pod_revisions", "attempts", "bindings", "node_changes", "moves")
-               if context.rows(q)]  # fmt: skip
-    heads = ("Query", "Rows with a time", "Observed", "Estimated", "Unknown", "Median bound",
-             "Largest bound")  # fmt: skip
+    sources = [
+        q
+        for q in ("pod_revisions", "attempts", "bindings", "node_changes", "moves")
+        if context.rows(q)
+    ]
+    heads = (
+        "Query",
+        "Rows with a time",
+        "Observed",
+        "Estimated",
+        "Unknown",
+        "Median bound",
+        "Largest bound",
+    )
     rows = tuple(_clock_row(q, context.rows(q)) for q in sources)
     headers = tuple(Header(h, "r" if i else "") for i, h in enumerate(heads))
     return Figure(
-        id="fig-clock", title="The clock",
+        id="fig-clock",
+        title="The clock",
         caption="An etcd stream has revisions and no wall time. The time of a revision is "
         "estimated from the times inside its objects and never runs backwards; such a time is "
         "printed with ≈ and its error bound, an observed one without. All times are UTC.",
         queries=context.queries(*sources),
         table=Table(headers=headers, rows=rows) if rows else None,
         empty="" if rows else "Nothing in the record has a time.",
-    )  # fmt: skip
+    )
 
 
 def _clock_row(name: str, rows: list[dict[str, object]]) -> tuple[Cell, ...]:
     certainty = Counter(text(r, "at_certainty") or "not told" for r in rows)
     bounds = sorted(
-        b for r in rows if text(r, "at_certainty") == "estimated"
+        b
+        for r in rows
+        if text(r, "at_certainty") == "estimated"
         and (b := number(r, "at_error_seconds")) is not None
-    )  # fmt: skip
+    )
     told = certainty["not told"] < len(rows)
     values = [numbers.count(len(rows))]
     for kind in ("observed", "estimated", "unknown"):
@@ -73,13 +88,15 @@ def _diagnostics(context: Context) -> Figure:
         headers=tuple(Header(h, "r" if h == "Count" else "") for h in heads),
         rows=tuple(_diagnostic_row(r) for r in rows[:_MAX_ROWS]),
         left_out=f"{numbers.plural(left, 'more row')} in the query." if left > 0 else "",
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-diagnostics", title="Diagnostics",
+        id="fig-diagnostics",
+        title="Diagnostics",
         caption="What was damaged, unknown or assumed while reading, by kind and source.",
-        queries=context.queries("diagnostics"), table=table if rows else None,
+        queries=context.queries("diagnostics"),
+        table=table if rows else None,
         empty="" if rows else "Nothing was damaged: every record that was read is in the store.",
-    )  # fmt: skip
+    )
 
 
 def _diagnostic_row(row: Row) -> tuple[Cell, ...]:
@@ -106,12 +123,14 @@ def _gaps(context: Context) -> Figure:
     headers = tuple(Header(h, "r" if "revision" in h else "") for h in heads)
     table = Table(headers=headers, rows=tuple(_gap_row(context, r) for r in rows[:_MAX_ROWS]))
     return Figure(
-        id="fig-gaps", title="Holes in the record",
+        id="fig-gaps",
+        title="Holes in the record",
         caption="Stretches that may be missing. They are outlined in red on every plot, and "
         "nothing is drawn across them.",
-        queries=context.queries("gaps"), table=table if rows else None,
+        queries=context.queries("gaps"),
+        table=table if rows else None,
         empty="" if rows else "The record has no known hole.",
-    )  # fmt: skip
+    )
 
 
 def _gap_row(context: Context, row: Row) -> tuple[Cell, ...]:
@@ -128,14 +147,19 @@ def _gap_row(context: Context, row: Row) -> tuple[Cell, ...]:
 def _index(context: Context) -> Figure:
     names = sorted(n for n in context.results if not n.startswith("_"))
     rows = tuple(
-        (Cell(text=n, tone="m"), Cell(text=numbers.count(len(context.rows(n))), tone="r"),
-         Cell(text=f"tracekit query {n}", tone="m mut"))
+        (
+            Cell(text=n, tone="m"),
+            Cell(text=numbers.count(len(context.rows(n))), tone="r"),
+            Cell(text=f"tracekit query {n}", tone="m mut"),
+        )
         for n in names
-    )  # fmt: skip
+    )
     headers = (Header("Query"), Header("Rows", "r"), Header("The same rows in full"))
     return Figure(
-        id="fig-queries", title="Queries",
+        id="fig-queries",
+        title="Queries",
         caption="Every number on this page is a row of one of these, or a sum of such rows.",
-        queries=(), table=Table(headers=headers, rows=rows) if rows else None,
+        queries=(),
+        table=Table(headers=headers, rows=rows) if rows else None,
         empty="" if rows else "No query was run.",
-    )  # fmt: skip
+    )

@@ -28,17 +28,20 @@ def build_latency(context: Context) -> tuple[tuple[Block, ...], str]:
 def _step(context: Context, step: str) -> Figure:
     title, anchor = _TITLES[step]
     rows: list[Row] = [r for r in context.rows("scheduling_latency") if text(r, "step") == step]
-    rows.sort(key=lambda r: (-(number(r, "p99_seconds") or 0), text(r, "namespace"),
-                             text(r, "workload")))  # fmt: skip
+    rows.sort(
+        key=lambda r: (-(number(r, "p99_seconds") or 0), text(r, "namespace"), text(r, "workload"))
+    )
     pods = sum(whole(r, "pods") or 0 for r in rows)
     return Figure(
-        id=anchor, title=title,
+        id=anchor,
+        title=title,
         caption=f"Nearest-rank percentiles over the {numbers.plural(pods, 'pod')} that have both "
         "ends, slowest workloads first. Pods that still wait are not in it.",
-        queries=context.queries("scheduling_latency"), table=_table(rows, _MAX_SHOWN),
+        queries=context.queries("scheduling_latency"),
+        table=_table(rows, _MAX_SHOWN),
         data=_table(rows, _MAX_ROWS) if len(rows) > _MAX_SHOWN else None,
         empty="" if rows else "No pod has both ends of this step in the record.",
-    )  # fmt: skip
+    )
 
 
 def _table(rows: list[Row], limit: int) -> Table | None:
@@ -46,13 +49,20 @@ def _table(rows: list[Row], limit: int) -> Table | None:
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     heads = ("Workload", "Pods", "p50", "p90", "p99")
     left = len(rows) - limit
-    return Table(
-        headers=(*(Header(h, "r" if i else "") for i, h in enumerate(heads)),
-                 Header(_scale(low, high), "range")),
-        rows=tuple(_latency_row(r, low, high) for r in rows[:limit]),
-        left_out=f"{numbers.plural(left, 'more workload')}, all with a shorter p99."
-        if left > 0 else "",
-    ) if rows else None  # fmt: skip
+    return (
+        Table(
+            headers=(
+                *(Header(h, "r" if i else "") for i, h in enumerate(heads)),
+                Header(_scale(low, high), "range"),
+            ),
+            rows=tuple(_latency_row(r, low, high) for r in rows[:limit]),
+            left_out=f"{numbers.plural(left, 'more workload')}, all with a shorter p99."
+            if left > 0
+            else "",
+        )
+        if rows
+        else None
+    )
 
 
 def _scale(low: float, high: float) -> str:
@@ -78,4 +88,3 @@ def _place(value: float | None, low: float, high: float) -> float:
     if not value or value <= 0 or low <= 0 or high <= low:
         return 0.0
     return round((log10(value) - log10(low)) / (log10(high) - log10(low)), 3)
-

@@ -31,7 +31,7 @@ def build_moves(context: Context) -> tuple[tuple[Block, ...], str]:
     groups = [(c, by_cause[c]) for c in ranked]
     return (_by_cause(context, groups), _listed(context, rows)), (
         numbers.count(len(rows)) if rows else ""
-    )  # fmt: skip
+    )
 
 
 def _words(cause: str) -> str:
@@ -40,17 +40,22 @@ def _words(cause: str) -> str:
 
 def _by_cause(context: Context, groups: list[tuple[str, list[Row]]]) -> Figure:
     chart = StripChart(
-        axis=context.axis(), label_head="Cause", tone="ticks",
+        axis=context.axis(),
+        label_head="Cause",
+        tone="ticks",
         rows=tuple(_tick_row(context, cause, rows) for cause, rows in groups),
         value_heads=(Header("moves", "v4"), Header("replaced", "v5")),
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-moves", title="Pods that left their node, by cause",
+        id="fig-moves",
+        title="Pods that left their node, by cause",
         caption="A tick for each pod at the moment that decided it. Replaced: a pod of the same "
         "controller took its place.",
-        queries=context.queries("moves"), chart=chart if groups else None,
-        data=_cause_table(groups), empty="" if groups else "No bound pod left its node.",
-    )  # fmt: skip
+        queries=context.queries("moves"),
+        chart=chart if groups else None,
+        data=_cause_table(groups),
+        empty="" if groups else "No bound pod left its node.",
+    )
 
 
 def _tick_row(context: Context, cause: str, rows: list[Row]) -> StripRow:
@@ -64,9 +69,11 @@ def _tick_row(context: Context, cause: str, rows: list[Row]) -> StripRow:
     return StripRow(
         label=_words(cause),
         strips=(Strip("", band_marks(cut_out(ticks, context.holes), _ROW_HEIGHT)),),
-        values=(Cell(text=numbers.count(len(rows)), tone="v4 b"),
-                Cell(text=numbers.count(replaced), tone="v5")),
-    )  # fmt: skip
+        values=(
+            Cell(text=numbers.count(len(rows)), tone="v4 b"),
+            Cell(text=numbers.count(replaced), tone="v5"),
+        ),
+    )
 
 
 def _cause_table(groups: list[tuple[str, list[Row]]]) -> Table | None:
@@ -74,11 +81,12 @@ def _cause_table(groups: list[tuple[str, list[Row]]]) -> Table | None:
     rows = []
     for cause, members in groups:
         values = (
-            len(members), len({text(r, "node") for r in members}),
+            len(members),
+            len({text(r, "node") for r in members}),
             sum(bool(text(r, "replacement_uid")) for r in members),
             sum(bool(text(r, "replacement_node")) for r in members),
             sum(text(r, "certainty") == "observed" for r in members),
-        )  # fmt: skip
+        )
         cells = (Cell(text=numbers.count(v), tone="r") for v in values)
         rows.append((Cell(text=_words(cause)), *cells))
     headers = tuple(Header(h, "r" if i else "") for i, h in enumerate(heads))
@@ -91,14 +99,17 @@ def _listed(context: Context, rows: Sequence[Row]) -> Figure:
     ranked = [*urgent, *routine]
     is_long = len(rows) > _MAX_SHOWN
     return Figure(
-        id="fig-move-list", title="Each move",
+        id="fig-move-list",
+        title="Each move",
         caption="Why each pod left and what came in its place, in order of time."
-        + (" Evictions, preemptions and failures first; the rest is under Data." if is_long
-           else ""),
-        queries=context.queries("moves"), table=_move_table(context, ranked, _MAX_SHOWN),
+        + (
+            " Evictions, preemptions and failures first; the rest is under Data." if is_long else ""
+        ),
+        queries=context.queries("moves"),
+        table=_move_table(context, ranked, _MAX_SHOWN),
         data=_move_table(context, ranked, _MAX_ROWS) if is_long else None,
         empty="" if rows else "No bound pod left its node.",
-    )  # fmt: skip
+    )
 
 
 def _move_table(context: Context, ranked: Sequence[Row], limit: int) -> Table | None:
@@ -108,10 +119,15 @@ def _move_table(context: Context, ranked: Sequence[Row], limit: int) -> Table | 
     )
     left = len(ranked) - len(kept)
     heads = ("Time (UTC)", "Pod", "Left node", "Cause", "Evidence", "Replaced by", "on node")
-    return Table(
-        headers=tuple(Header(h) for h in heads), rows=tuple(_move_row(context, r) for r in kept),
-        left_out=f"{numbers.plural(left, 'more move')}." if left else "",
-    ) if kept else None  # fmt: skip
+    return (
+        Table(
+            headers=tuple(Header(h) for h in heads),
+            rows=tuple(_move_row(context, r) for r in kept),
+            left_out=f"{numbers.plural(left, 'more move')}." if left else "",
+        )
+        if kept
+        else None
+    )
 
 
 def _move_row(context: Context, row: Row) -> tuple[Cell, ...]:
@@ -119,8 +135,11 @@ def _move_row(context: Context, row: Row) -> tuple[Cell, ...]:
     preemptor = text(row, "preemptor")
     if preemptor and preemptor not in detail:
         detail = f"{detail} · preemptor {preemptor}".strip(" ·")
-    successor = {"uid": row.get("replacement_uid"), "namespace": row.get("namespace"),
-                 "pod": row.get("replacement_pod")}  # fmt: skip
+    successor = {
+        "uid": row.get("replacement_uid"),
+        "namespace": row.get("namespace"),
+        "pod": row.get("replacement_pod"),
+    }
     has_one = bool(text(row, "replacement_pod"))
     return (
         context.time(row),
@@ -129,6 +148,8 @@ def _move_row(context: Context, row: Row) -> tuple[Cell, ...]:
         Cell(text=_words(text(row, "cause")), tone="b t"),
         Cell(text=detail or numbers.UNKNOWN, tone="mut wide", more=text(row, "actor")),
         context.pod_cell(successor) if has_one else Cell(text="none", tone="mut"),
-        Cell(text=text(row, "replacement_node") or ("still pending" if has_one else ""),
-             tone="t" if text(row, "replacement_node") else "mut t"),
-    )  # fmt: skip
+        Cell(
+            text=text(row, "replacement_node") or ("still pending" if has_one else ""),
+            tone="t" if text(row, "replacement_node") else "mut t",
+        ),
+    )

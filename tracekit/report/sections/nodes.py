@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.report import numbers
-from tracekit.report.context import Context, node_anchor
+from tracekit.report.context import Context, node_anchor, node_href
 from tracekit.report.fields import Row, text
 from tracekit.report.marks import percent_of_plot
 from tracekit.report.node_states import NodeSpan, natural_order, node_spans
@@ -23,8 +23,12 @@ __all__ = ["build_nodes"]
 
 _MAX_NODES = 60
 _MAX_CHANGES = 200
-_CSS = {"cordoned": "nb cordoned", "tainted": "nb taint", "not_ready": "nb notready",
-        "gone": "nb gone"}  # fmt: skip
+_CSS = {
+    "cordoned": "nb cordoned",
+    "tainted": "nb taint",
+    "not_ready": "nb notready",
+    "gone": "nb gone",
+}
 _WORDS = {"cordoned": "cordoned", "not_ready": "not ready", "gone": "deleted"}
 _CHARACTER_PERCENT = 0.72
 
@@ -44,20 +48,27 @@ def _timeline(context: Context, rows: list[Row]) -> Figure:
         names = [n for n in names if n in busy][:_MAX_NODES]
     left = len(zones) - len(names)
     chart = StripChart(
-        axis=context.axis(), label_head="Node", tone="nodes",
+        axis=context.axis(),
+        label_head="Node",
+        tone="nodes",
         rows=tuple(_node_row(context, n, zones[n], spans, rows) for n in names),
         value_heads=(Header("changes", "v4"),),
         left_out=f"{numbers.plural(left, 'more node')} without such a state." if left else "",
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-node-states", title="State of each node",
+        id="fig-node-states",
+        title="State of each node",
         caption="Upper lane: cordons and lost readiness. Lower lane: taints.",
         queries=context.queries("node_changes"),
-        legend=(LegendItem("cordoned", "nb cordoned"), LegendItem("not ready", "nb notready"),
-                LegendItem("taint", "nb taint")),
-        chart=chart if names else None, data=_changes(context, rows),
+        legend=(
+            LegendItem("cordoned", "nb cordoned"),
+            LegendItem("not ready", "nb notready"),
+            LegendItem("taint", "nb taint"),
+        ),
+        chart=chart if names else None,
+        data=_changes(context, rows),
         empty="" if names else "No node changed.",
-    )  # fmt: skip
+    )
 
 
 def _node_row(
@@ -65,10 +76,13 @@ def _node_row(
 ) -> StripRow:
     mark = context.zone(zone)
     return StripRow(
-        label=node, more=mark.letter, zone=mark.css, anchor=node_anchor(node),
+        label=node,
+        more=mark.letter,
+        zone=mark.css,
+        anchor=node_anchor(node),
         overlays=tuple(o for s in spans if s.node == node for o in _bars(context, s)),
         values=(Cell(text=numbers.count(sum(text(r, "node") == node for r in rows)), tone="v4"),),
-    )  # fmt: skip
+    )
 
 
 def _bars(context: Context, span: NodeSpan) -> tuple[Overlay, ...]:
@@ -88,11 +102,15 @@ def _changes(context: Context, rows: list[Row]) -> Table | None:
     kept = (notable if len(rows) > _MAX_CHANGES else rows)[:_MAX_CHANGES]
     left = len(rows) - len(kept)
     heads = ("Time (UTC)", "Revision", "Node", "Zone", "Change", "Detail")
-    return Table(
-        headers=tuple(Header(h, "r" if h == "Revision" else "") for h in heads),
-        rows=tuple(_change_row(context, r) for r in kept),
-        left_out=f"{numbers.plural(left, 'more change')} in the query." if left else "",
-    ) if kept else None  # fmt: skip
+    return (
+        Table(
+            headers=tuple(Header(h, "r" if h == "Revision" else "") for h in heads),
+            rows=tuple(_change_row(context, r) for r in kept),
+            left_out=f"{numbers.plural(left, 'more change')} in the query." if left else "",
+        )
+        if kept
+        else None
+    )
 
 
 def _change_row(context: Context, row: Row) -> tuple[Cell, ...]:
@@ -100,7 +118,7 @@ def _change_row(context: Context, row: Row) -> tuple[Cell, ...]:
     return (
         context.time(row),
         Cell(text=text(row, "revision"), tone="r"),
-        Cell(text=text(row, "node"), href=f"#{node_anchor(text(row, 'node'))}"),
+        Cell(text=text(row, "node"), href=node_href(text(row, "node"))),
         Cell(text=zone.name or "none", tone=zone.css),
         Cell(text=text(row, "change").replace("_", " "), tone="b"),
         Cell(text=text(row, "detail") or numbers.UNKNOWN, tone="wide"),

@@ -79,10 +79,16 @@ def spells(context: Context) -> list[Spell]:
         reason = text(row, "cause") or text(row, "kind")
         out.append(
             Spell(
-                pod_key(row), row, window.x(begin), window.x(instant(row, "to_at")),
-                number(row, "seconds"), cause_of(reason), reason, flag(row, "open"),
+                pod_key(row),
+                row,
+                window.x(begin),
+                window.x(instant(row, "to_at")),
+                number(row, "seconds"),
+                cause_of(reason),
+                reason,
+                flag(row, "open"),
             )
-        )  # fmt: skip
+        )
     return out
 
 
@@ -133,18 +139,21 @@ def _stack(context: Context, found: list[Spell]) -> Figure:
     seconds = context.window.seconds if context.window else 0
     exact = len(grid) != _STEPS + 1
     resolution = (
-        "A step for each change." if exact
+        "A step for each change."
+        if exact
         else f"Each step is the mean over {numbers.seconds(seconds / _STEPS)}."
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-pending", title="Pods without a node, by cause",
+        id="fig-pending",
+        title="Pods without a node, by cause",
         caption="Each waiting pod counts once, under the reason that blocks most nodes at that "
         f"moment. {resolution}",
-        queries=context.queries("pending"), legend=cause_legend(causes),
+        queries=context.queries("pending"),
+        legend=cause_legend(causes),
         chart=_stack_chart(context, grid, levels, causes) if causes else None,
         data=_stack_table(context, grid, levels, causes),
         empty="" if causes else "Nothing was pending.",
-    )  # fmt: skip
+    )
 
 
 def _stack_chart(
@@ -158,19 +167,23 @@ def _stack_chart(
         level = levels[cause.id]
         high = [b + v for b, v in zip(base, level, strict=True)]
         path = step_area(
-            grid, [_HEIGHT - b * _HEIGHT / top for b in base],
-            [_HEIGHT - h * _HEIGHT / top for h in high], context.holes,
-        )  # fmt: skip
+            grid,
+            [_HEIGHT - b * _HEIGHT / top for b in base],
+            [_HEIGHT - h * _HEIGHT / top for h in high],
+            context.holes,
+        )
         middle = 100 - (base[-1] + high[-1]) / 2 * 100 / top
         tall_enough = level[-1] * _HEIGHT / top >= _LABEL_FROM
         value = numbers.count(level[-1]) if tall_enough else ""
         areas.append(Line(f"c-{cause.id}", path, value, cause.label, round(middle, 2)))
         base = high
     return AreaChart(
-        axis=context.axis(), areas=apart(areas, 100 * _LABEL_PITCH / _HEIGHT),
+        axis=context.axis(),
+        areas=apart(areas, 100 * _LABEL_PITCH / _HEIGHT),
         y_ticks=y_ticks(top, whole=True),
-        y_title="pods waiting", height=_HEIGHT,
-    )  # fmt: skip
+        y_title="pods waiting",
+        height=_HEIGHT,
+    )
 
 
 def _stack_table(
@@ -179,8 +192,11 @@ def _stack_table(
     window = context.window
     if window is None or not causes:
         return None
-    heads = (Header("Time (UTC)"), *(Header(c.label, "r", f"c-{c.id}") for c in causes),
-             Header("All", "r"))  # fmt: skip
+    heads = (
+        Header("Time (UTC)"),
+        *(Header(c.label, "r", f"c-{c.id}") for c in causes),
+        Header("All", "r"),
+    )
     rows = []
     for i in sorted({round(k * (len(grid) - 2) / 12) for k in range(13)}):
         values = [levels[c.id][i] for c in causes]
@@ -200,13 +216,15 @@ def _pod_seconds(context: Context) -> Figure:
         sums[text(row, "namespace")][cause.id] += number(row, "pod_seconds") or 0.0
     causes = present_causes(c for by_cause in sums.values() for c in by_cause)
     return Figure(
-        id="fig-pod-seconds", title="Pod-seconds spent waiting for a node",
+        id="fig-pod-seconds",
+        title="Pod-seconds spent waiting for a node",
         caption="Time added up over pods: one pod that waits a minute is 60 pod-seconds.",
-        queries=context.queries("pending_by_cause"), note=_starting(context),
+        queries=context.queries("pending_by_cause"),
+        note=_starting(context),
         table=_pod_seconds_table(sums, causes) if causes else None,
         data=_cause_detail(context),
         empty="" if causes else "No pod spent time pending.",
-    )  # fmt: skip
+    )
 
 
 def _sums(context: Context) -> list[Row]:
@@ -217,18 +235,17 @@ def _starting(context: Context) -> str:
     rows = [r for r in context.rows("pending_by_cause") if not has_no_node(r)]
     if not rows:
         return ""
-    pods, spent = sum(whole(r, "pods") or 0 for r in rows), sum(
-        number(r, "pod_seconds") or 0.0 for r in rows
-    )  # fmt: skip
+    pods, spent = (
+        sum(whole(r, "pods") or 0 for r in rows),
+        sum(number(r, "pod_seconds") or 0.0 for r in rows),
+    )
     return (
         f"Not in it: {numbers.plural(pods, 'pod')} that had a node and were starting, for "
         f"{numbers.count(spent)} pod-seconds."
     )
 
 
-def _pod_seconds_table(
-    sums: Mapping[str, Mapping[str, float]], causes: Sequence[Cause]
-) -> Table:
+def _pod_seconds_table(sums: Mapping[str, Mapping[str, float]], causes: Sequence[Cause]) -> Table:
     ranked = sorted(sums, key=lambda n: (-sum(sums[n].values()), n))
     kept, rest = ranked[:_MAX_NAMESPACES], ranked[_MAX_NAMESPACES:]
     lines = [(n, [sums[n].get(c.id, 0.0) for c in causes]) for n in sorted(kept)]
@@ -237,12 +254,17 @@ def _pod_seconds_table(
         lines.append((numbers.plural(len(rest), "other namespace"), other))
     peak = max((v for _, values in lines for v in values), default=0.0)
     totals = [sum(values[i] for _, values in lines) for i in range(len(causes))]
-    heads = (Header("Namespace"), *(Header(c.label, "r", f"c-{c.id}") for c in causes),
-             Header("All causes", "r"))  # fmt: skip
+    heads = (
+        Header("Namespace"),
+        *(Header(c.label, "r", f"c-{c.id}") for c in causes),
+        Header("All causes", "r"),
+    )
     return Table(
-        headers=heads, rows=tuple(_seconds_row(n, values, peak) for n, values in lines),
-        total=_seconds_row("All", totals, 0.0), tone="matrix",
-    )  # fmt: skip
+        headers=heads,
+        rows=tuple(_seconds_row(n, values, peak) for n, values in lines),
+        total=_seconds_row("All", totals, 0.0),
+        tone="matrix",
+    )
 
 
 def _seconds_row(name: str, values: Sequence[float], peak: float) -> tuple[Cell, ...]:
@@ -261,9 +283,13 @@ def _cause_detail(context: Context) -> Table | None:
     """Return the longest rows of the query in the scheduler's own words."""
     rows = sorted(
         _sums(context),
-        key=lambda r: (-(number(r, "pod_seconds") or 0), text(r, "namespace"), text(r, "workload"),
-                       text(r, "cause")),
-    )  # fmt: skip
+        key=lambda r: (
+            -(number(r, "pod_seconds") or 0),
+            text(r, "namespace"),
+            text(r, "workload"),
+            text(r, "cause"),
+        ),
+    )
     heads = ("Namespace", "Workload", "Cause", "Pods", "Pod-seconds", "Longest")
     kept = rows[:60]
     left = f"{numbers.count(len(rows) - len(kept))} more rows in the query." if rows[60:] else ""
@@ -291,20 +317,25 @@ def _longest(context: Context, found: list[Spell]) -> Figure:
     kept = ranked[:_MAX_PODS]
     left = len(ranked) - len(kept)
     chart = StripChart(
-        axis=context.axis(), label_head="Pod", tone="gantt", height=_ROW_HEIGHT,
+        axis=context.axis(),
+        label_head="Pod",
+        tone="gantt",
+        height=_ROW_HEIGHT,
         rows=tuple(_pod_row(context, groups[p], total[p]) for p in kept),
         value_heads=(Header("waited", "v5"), Header("at the end", "v6")),
         left_out=f"{numbers.plural(left, 'more pod')} waited less." if left else "",
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-spells", title="Longest waits",
+        id="fig-spells",
+        title="Longest waits",
         caption="The pods that waited longest in all; colour is the reason that blocked most "
         "nodes at that moment.",
-        queries=context.queries("pending"), chart=chart if kept else None,
+        queries=context.queries("pending"),
+        chart=chart if kept else None,
         legend=cause_legend(present_causes(s.cause.id for p in kept for s in groups[p])),
         data=_spell_table(context, [(groups[p], total[p]) for p in kept]),
         empty="" if kept else "No pod waited.",
-    )  # fmt: skip
+    )
 
 
 def _name(row: Row) -> tuple[str, str]:
@@ -322,28 +353,32 @@ def _pod_row(context: Context, group: Sequence[Spell], waited: float) -> StripRo
     open_ = any(s.open for s in group)
     marks = band_marks(spell_runs(group, context.holes), _ROW_HEIGHT)
     return StripRow(
-        label=f"{text(row, 'namespace')}/{text(row, 'pod')}", href=context.pod_href(group[0].pod),
-        short=True, strips=(Strip("", marks),),
+        label=f"{text(row, 'namespace')}/{text(row, 'pod')}",
+        href=context.pod_href(group[0].pod),
+        short=True,
+        strips=(Strip("", marks),),
         values=(
             Cell(text=numbers.seconds(waited), tone="v5"),
             Cell(text="still waits" if open_ else "done", tone="v6 bad" if open_ else "v6 mut"),
         ),
-    )  # fmt: skip
+    )
 
 
-def _spell_table(
-    context: Context, groups: Sequence[tuple[Sequence[Spell], float]]
-) -> Table | None:
+def _spell_table(context: Context, groups: Sequence[tuple[Sequence[Spell], float]]) -> Table | None:
     heads = ("Pod", "Workload", "First wait", "Waited", "Longest stretch", "Its cause", "Nodes")
     rows = []
     for group, waited in groups:
         longest = max(group, key=lambda s: (s.seconds or 0.0, -s.begin))
-        rows.append((
-            context.pod_cell(group[0].row), Cell(text=text(group[0].row, "workload")),
-            context.time(group[0].row, "from_at"), Cell(text=numbers.seconds(waited), tone="r"),
-            Cell(text=numbers.seconds(longest.seconds), tone="r"),
-            Cell(text=longest.reason, swatch=f"c-{longest.cause.id}"),
-            Cell(text=numbers.count(whole(longest.row, "nodes_blocked")), tone="r"),
-        ))  # fmt: skip
+        rows.append(
+            (
+                context.pod_cell(group[0].row),
+                Cell(text=text(group[0].row, "workload")),
+                context.time(group[0].row, "from_at"),
+                Cell(text=numbers.seconds(waited), tone="r"),
+                Cell(text=numbers.seconds(longest.seconds), tone="r"),
+                Cell(text=longest.reason, swatch=f"c-{longest.cause.id}"),
+                Cell(text=numbers.count(whole(longest.row, "nodes_blocked")), tone="r"),
+            )
+        )
     headers = tuple(Header(h, "r" if i in (3, 4, 6) else "") for i, h in enumerate(heads))
     return Table(headers=headers, rows=tuple(rows)) if rows else None

@@ -53,14 +53,16 @@ def build_pod_page(context: Context, rows: PodRows) -> PodPage:
     failed = [a for a in rows.attempts if text(a, "verdict") == "unschedulable"]
     waited = sum(number(p, "seconds") or 0.0 for p in rows.pending if has_no_node(p))
     return PodPage(
-        anchor=f"pod/{rows.key}", name=f"{text(first, 'namespace')}/{text(first, 'pod')}",
-        facts=_facts(rows), claim=_claim(rows, ends, waited, len(failed)),
+        anchor=f"pod/{rows.key}",
+        name=f"{text(first, 'namespace')}/{text(first, 'pod')}",
+        facts=_facts(rows),
+        claim=_claim(rows, ends, waited, len(failed)),
         life=_life(context, rows, ends),
         revisions=_revisions(context, rows.revisions),
         verdicts=_verdicts(context, rows) if rows.attempts else None,
         message=text(failed[-1], "message") if failed else "",
         summary=_summary(rows, waited, len(failed)),
-    )  # fmt: skip
+    )
 
 
 def _first(rows: Iterable[Row], test: Callable[[Row], bool]) -> int | None:
@@ -74,12 +76,14 @@ def _ends(rows: Sequence[Row]) -> _Ends:
     return _Ends(
         created=_first(rows, lambda r: text(r, "stage") == "created" or whole(r, "version") == 1),
         bound=_first(rows, lambda r: bool(text(r, "node"))),
-        started=_first(rows, lambda r: text(r, "stage") in ("started", "ready")
-                       or text(r, "phase") == "Running"),
+        started=_first(
+            rows,
+            lambda r: text(r, "stage") in ("started", "ready") or text(r, "phase") == "Running",
+        ),
         leaving=stage("terminating"),
         ended=stage("deleted", "succeeded", "failed"),
         last=next((at for r in reversed(rows) if (at := instant(r, "at")) is not None), None),
-    )  # fmt: skip
+    )
 
 
 def _workload(rows: PodRows) -> str:
@@ -90,10 +94,12 @@ def _facts(rows: PodRows) -> str:
     last = rows.revisions[-1]
     node = next((n for r in reversed(rows.revisions) if (n := text(r, "node"))), "")
     parts = (
-        _workload(rows), f"uid {rows.key}", f"node {node}" if node else "no node",
+        _workload(rows),
+        f"uid {rows.key}",
+        f"node {node}" if node else "no node",
         "deleted" if text(last, "operation") == "DELETE" else text(last, "phase"),
         numbers.plural(len(rows.revisions), "revision"),
-    )  # fmt: skip
+    )
     return " · ".join(p for p in parts if p)
 
 
@@ -143,14 +149,16 @@ def _life(context: Context, rows: PodRows, ends: _Ends) -> Life | None:
     gone = text(rows.revisions[-1], "operation") == "DELETE" or ends.ended is not None
     end = max(end if gone else max(end, context.window.end), begin + 1)
     stretches = [*_waiting(rows.pending, begin, ends.bound or end), *_stages(ends, end)]
-    if ends.bound is None or ends.bound > begin:
-        stretches.insert(0, ("c-waiting", "waiting", begin, ends.bound or end))
     parts = tuple(
-        Overlay(css, round((a - begin) * 100 / (end - begin), 2),
-                round((b - a) * 100 / (end - begin), 2),
-                f"{words_}, {numbers.seconds((b - a) / 1e6)}")
-        for css, words_, a, b in stretches if b > a
-    )  # fmt: skip
+        Overlay(
+            css,
+            round((a - begin) * 100 / (end - begin), 2),
+            round((b - a) * 100 / (end - begin), 2),
+            f"{words_}, {numbers.seconds((b - a) / 1e6)}",
+        )
+        for css, words_, a, b in stretches
+        if b > a
+    )
     label = context.window.label
     last = f"gone {label(end)}" if gone else f"record ends {label(end)}"
     return Life(parts=parts, begin=f"created {label(begin)}", end=last)
@@ -194,9 +202,7 @@ def _revisions(context: Context, rows: Sequence[Row]) -> Table:
             until = _until(context, row, members[-1][0])
             lines.append(_revision_row(context, row, node, f"×{len(members)}{until}"))
     headers = tuple(Header(h, "r" if h == "Revision" else "") for h in heads)
-    return Table(
-        headers=headers, rows=_ends_of(lines, _MAX_REVISIONS), left_out="", tone="rev"
-    )  # fmt: skip
+    return Table(headers=headers, rows=_ends_of(lines, _MAX_REVISIONS), left_out="", tone="rev")
 
 
 def _with_node_changes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
@@ -250,25 +256,42 @@ def _verdicts(context: Context, rows: PodRows) -> Table:
         members = list(group)
         lines.append(_verdict_row(context, members, rows.reasons))
     return Table(
-        headers=(Header("Time (UTC)"), Header("Verdict"), Header("Nodes", "r"),
-                 Header("Reasons, in nodes"), Header("Told by")),
-        rows=_ends_of(lines, _MAX_VERDICTS), tone="rev",
-    )  # fmt: skip
+        headers=(
+            Header("Time (UTC)"),
+            Header("Verdict"),
+            Header("Nodes", "r"),
+            Header("Reasons, in nodes"),
+            Header("Told by"),
+        ),
+        rows=_ends_of(lines, _MAX_VERDICTS),
+        tone="rev",
+    )
 
 
-def _verdict_key(attempt: Row, reasons: Mapping[str, Sequence[Row]]) -> tuple[str, str]:
-    return text(attempt, "verdict"), _reason_words(attempt, reasons)
-
-
-def _reason_words(attempt: Row, reasons: Mapping[str, Sequence[Row]]) -> str:
-    """Return the reasons with their counts, most nodes first; the message where none is known."""
+def _verdict_key(attempt: Row, reasons: Mapping[str, Sequence[Row]]) -> tuple[str, frozenset[str]]:
     found = reasons.get(text(attempt, "attempt_id"), ())
-    ranked = sorted(found, key=lambda r: (-(number(r, "nodes") or 0), text(r, "reason")))
-    parts = []
-    for row in ranked:
-        nodes = whole(row, "nodes")
-        parts.append(text(row, "reason") if nodes is None else f"{nodes} {text(row, 'reason')}")
-    return " · ".join(parts)
+    return text(attempt, "verdict"), frozenset(text(r, "reason") for r in found)
+
+
+def _reason_words(attempts: Iterable[Row], reasons: Mapping[str, Sequence[Row]]) -> str:
+    """Return the reasons of attempts that name the same ones, most nodes first.
+
+    A count that is not the same in all of them is printed from least to most.
+    """
+    counts: dict[str, list[int]] = {}
+    for attempt in attempts:
+        for row in reasons.get(text(attempt, "attempt_id"), ()):
+            nodes = whole(row, "nodes")
+            counts.setdefault(text(row, "reason"), []).extend([] if nodes is None else [nodes])
+    ranked = sorted(counts.items(), key=lambda item: (-max(item[1], default=0), item[0]))
+    return " · ".join(f"{_range(nodes)}{reason}" for reason, nodes in ranked)
+
+
+def _range(nodes: Sequence[int]) -> str:
+    if not nodes:
+        return ""
+    low, high = min(nodes), max(nodes)
+    return f"{low} " if low == high else f"{low}–{high} "
 
 
 def _verdict_row(
@@ -280,12 +303,13 @@ def _verdict_row(
     node = text(first, "node")
     return (
         context.time(first),
-        Cell(text=verdict, tone="bad" if verdict in ("unschedulable", "error") else "good",
-             more=node),
+        Cell(
+            text=verdict, tone="bad" if verdict in ("unschedulable", "error") else "good", more=node
+        ),
         Cell(text=numbers.count(whole(last, "nodes_total")), tone="r"),
-        Cell(text=_reason_words(first, reasons), more=more),
+        Cell(text=_reason_words(members, reasons), more=more),
         Cell(text=_sources(first), tone="mut"),
-    )  # fmt: skip
+    )
 
 
 def _sources(row: Row) -> str:

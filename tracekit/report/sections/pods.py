@@ -38,9 +38,10 @@ def choose_pods(context: Context, limit: int = MAX_PODS) -> list[str]:
     if len(ranked) <= limit:
         return ranked
     moved = [
-        key for row in context.rows("moves")
+        key
+        for row in context.rows("moves")
         if text(row, "cause") not in _QUIET_CAUSES and (key := pod_key(row)) in names
-    ]  # fmt: skip
+    ]
     kept = set(list(dict.fromkeys(moved))[: limit // _MOVED_SHARE])
     for key in ranked:
         if len(kept) >= limit:
@@ -58,13 +59,17 @@ def build_pods(context: Context) -> tuple[tuple[Block, ...], str]:
     section = PodSection(
         pods=tuple(build_pod_page(context, gathered[key]) for key in chosen),
         queries=context.queries("pod_revisions", "attempts", "attempt_reasons", "pending", "moves"),
-        legend=cause_legend(present_causes(
-            cause_of(text(r, "cause") or text(r, "kind")).id
-            for rows in gathered.values() for r in rows.pending if has_no_node(r)
-        )),
+        legend=cause_legend(
+            present_causes(
+                cause_of(text(r, "cause") or text(r, "kind")).id
+                for rows in gathered.values()
+                for r in rows.pending
+                if has_no_node(r)
+            )
+        ),
         left_out=_left_out(len(chosen), left),
         empty="" if chosen else "No pod has a revision in the record.",
-    )  # fmt: skip
+    )
     return (section,), numbers.count(seen) if seen else ""
 
 
@@ -89,9 +94,7 @@ def _by_pod(rows: Iterable[Row], wanted: set[str]) -> dict[str, list[Row]]:
 
 def _gather(context: Context, chosen: list[str]) -> Mapping[str, PodRows]:
     wanted = set(chosen)
-    by_query = {
-        q: _by_pod(context.rows(q), wanted) for q in ("pod_revisions", "pending", "moves")
-    }
+    by_query = {q: _by_pod(context.rows(q), wanted) for q in ("pod_revisions", "pending", "moves")}
     attempts = _attempts(context, by_query["pod_revisions"])
     ids = {text(a, "attempt_id") for rows in attempts.values() for a in rows}
     reasons: dict[str, list[Row]] = defaultdict(list)
@@ -100,11 +103,15 @@ def _gather(context: Context, chosen: list[str]) -> Mapping[str, PodRows]:
             reasons[text(row, "attempt_id")].append(row)
     return {
         key: PodRows(
-            key, by_query["pod_revisions"][key], attempts.get(key, []), reasons,
-            by_query["pending"].get(key, []), by_query["moves"].get(key, []),
+            key,
+            by_query["pod_revisions"][key],
+            attempts.get(key, []),
+            reasons,
+            by_query["pending"].get(key, []),
+            by_query["moves"].get(key, []),
         )
         for key in chosen
-    }  # fmt: skip
+    }
 
 
 def _attempts(context: Context, revisions: Mapping[str, list[Row]]) -> dict[str, list[Row]]:

@@ -29,10 +29,12 @@ def build_verdict(context: Context) -> tuple[tuple[Block, ...], str]:
     """Build the head of the page; it has no badge."""
     waiting = _waiting(context)
     verdict = Verdict(
-        sentence=_sentence(context, waiting), support=_support(waiting),
-        facts=_facts(context, waiting), banners=_banners(context),
+        sentence=_sentence(context, waiting),
+        support=_support(waiting),
+        facts=_facts(context, waiting),
+        banners=_banners(context),
         queries=context.queries(*_QUERIES),
-    )  # fmt: skip
+    )
     return (verdict,), ""
 
 
@@ -99,8 +101,9 @@ def _facts(context: Context, waiting: _Waiting) -> tuple[tuple[str, str], ...]:
     verdicts = Counter(text(r, "verdict") for r in context.rows("attempts"))
     nodes = {text(r, "node"): text(r, "zone") for r in context.rows("node_balance")}
     zones = len({z for z in nodes.values() if z})
-    others = ", ".join(f"{numbers.count(n)} {p}" for p, n in sorted(paths.items())
-                       if p != "scheduler")  # fmt: skip
+    others = ", ".join(
+        f"{numbers.count(n)} {p}" for p, n in sorted(paths.items()) if p != "scheduler"
+    )
     own = [
         (numbers.count(len(nodes)), f"nodes in {numbers.plural(zones, 'zone')}"),
         (numbers.count(len(pods)), "pods seen"),

@@ -33,9 +33,11 @@ _MAX_ZONE_COLUMNS = 5
 _ROW_HEIGHT = 9
 _HEIGHTS = {"zx0": 1, "zx1": 3, "zx2": 6, "zx3": 9}
 _RISKS = {
-    "single_zone": (0, "▲", "high", "single zone"), "skewed": (1, "◆", "med", "skewed"),
-    "single_replica": (2, "●", "info", "single replica"), "none": (3, "", "mut", "none"),
-}  # fmt: skip
+    "single_zone": (0, "▲", "high", "single zone"),
+    "skewed": (1, "◆", "med", "skewed"),
+    "single_replica": (2, "●", "info", "single replica"),
+    "none": (3, "", "mut", "none"),
+}
 _UNKNOWN_RISK = (4, "", "mut", "unknown")
 
 
@@ -86,9 +88,12 @@ def _key(row: Row) -> _Key:
 
 def _worst_first(row: Row) -> tuple[int, float, float, _Key]:
     rank = _RISKS.get(text(row, "risk"), _UNKNOWN_RISK)[0]
-    return rank, -(number(row, "seconds_in_one_zone") or 0), -(number(row, "replicas") or 0), _key(
-        row
-    )  # fmt: skip
+    return (
+        rank,
+        -(number(row, "seconds_in_one_zone") or 0),
+        -(number(row, "replicas") or 0),
+        _key(row),
+    )
 
 
 def _spreads(context: Context) -> dict[_Key, _Spread]:
@@ -108,30 +113,39 @@ def _strips(context: Context, rows: list[Row], spreads: Mapping[_Key, _Spread]) 
     letters = [z for z in context.zones.values() if z.name]
     columns = letters if len(letters) <= _MAX_ZONE_COLUMNS else []
     chart = StripChart(
-        axis=context.axis(), label_head="Workload", tone="zones", height=_ROW_HEIGHT,
+        axis=context.axis(),
+        label_head="Workload",
+        tone="zones",
+        height=_ROW_HEIGHT,
         rows=tuple(
             _strip_row(context, r, spreads[_key(r)], [z.name for z in columns])
             for r in kept[:_MAX_WORKLOADS]
         ),
-        value_heads=(*(Header(z.letter, f"v1 {z.css}") for z in columns),
-                     Header("on one zone", "v5")),
+        value_heads=(
+            *(Header(z.letter, f"v1 {z.css}") for z in columns),
+            Header("on one zone", "v5"),
+        ),
         left_out=f"{numbers.plural(left, 'more workload')} in the table below." if left > 0 else "",
-    )  # fmt: skip
+    )
     return Figure(
-        id="fig-zones", title="Zones that hold a running replica, over time",
+        id="fig-zones",
+        title="Zones that hold a running replica, over time",
         caption="Workloads with two or more running replicas at the end, those at risk first. "
         "Counts on the right are replicas in each zone at the end.",
-        queries=context.queries("zone_spread", "zone_redundancy"), legend=_legend(),
+        queries=context.queries("zone_spread", "zone_redundancy"),
+        legend=_legend(),
         chart=chart if kept else None,
         empty="" if kept else "No workload has two running replicas at the end.",
-    )  # fmt: skip
+    )
 
 
 def _legend() -> tuple[LegendItem, ...]:
     return (
-        LegendItem("one, at risk", "zx1", "Zones in use"), LegendItem("two", "zx2"),
-        LegendItem("three or more", "zx3"), LegendItem("fewer than two replicas", "zx0"),
-    )  # fmt: skip
+        LegendItem("one, at risk", "zx1", "Zones in use"),
+        LegendItem("two", "zx2"),
+        LegendItem("three or more", "zx3"),
+        LegendItem("fewer than two replicas", "zx0"),
+    )
 
 
 def _strip_row(context: Context, row: Row, spread: _Spread, zones: list[str]) -> StripRow:
@@ -145,32 +159,50 @@ def _strip_row(context: Context, row: Row, spread: _Spread, zones: list[str]) ->
     tone = "v5 bad" if text(row, "risk") == "single_zone" else "v5"
     namespace, workload = _key(row)
     return StripRow(
-        label=f"{namespace}/{workload.split('/', 1)[-1]}", more=text(row, "kind"),
+        label=f"{namespace}/{workload.split('/', 1)[-1]}",
+        more=text(row, "kind"),
         strips=(Strip("", marks),),
         values=(*cells, Cell(text=numbers.seconds(alone), tone=tone)),
-    )  # fmt: skip
+    )
 
 
 def _risk_table(context: Context, rows: list[Row]) -> Figure:
     return Figure(
-        id="fig-risk", title="Redundancy of each workload at the end",
+        id="fig-risk",
+        title="Redundancy of each workload at the end",
         caption="Single zone: all replicas would go with one zone. Skewed: the fullest zone has "
         "at least two replicas more than the emptiest. DaemonSets are left out.",
-        queries=context.queries("zone_redundancy"), table=_risks(rows, _MAX_SHOWN),
+        queries=context.queries("zone_redundancy"),
+        table=_risks(rows, _MAX_SHOWN),
         data=_risks(rows, _MAX_ROWS) if len(rows) > _MAX_SHOWN else None,
-        note=_summary(rows), empty="" if rows else "No workload is running at the end.",
-    )  # fmt: skip
+        note=_summary(rows),
+        empty="" if rows else "No workload is running at the end.",
+    )
 
 
 def _risks(rows: list[Row], limit: int) -> Table | None:
-    heads = ("Workload", "Risk", "Replicas", "Zones used", "Zones available", "Largest zone",
-             "Skew", "On one zone", "Could have spread")  # fmt: skip
+    heads = (
+        "Workload",
+        "Risk",
+        "Replicas",
+        "Zones used",
+        "Zones available",
+        "Largest zone",
+        "Skew",
+        "On one zone",
+        "Could have spread",
+    )
     left = len(rows) - limit
     headers = tuple(Header(h, "r" if 1 < i < 8 else "") for i, h in enumerate(heads))
-    return Table(
-        headers=headers, rows=tuple(_risk_row(r) for r in rows[:limit]),
-        left_out=f"{numbers.plural(left, 'more workload')}." if left > 0 else "",
-    ) if rows else None  # fmt: skip
+    return (
+        Table(
+            headers=headers,
+            rows=tuple(_risk_row(r) for r in rows[:limit]),
+            left_out=f"{numbers.plural(left, 'more workload')}." if left > 0 else "",
+        )
+        if rows
+        else None
+    )
 
 
 def _summary(rows: list[Row]) -> str:
