@@ -14,8 +14,10 @@ def merge(document: JSON, changes: JSON) -> JSON:
     merged = dict(document)
     for name, value in changes.items():
         old = merged.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        merged[name] = merge(old, value) if both else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[name] = merge(old, value)
+        else:
+            merged[name] = value
     return merged
 
 

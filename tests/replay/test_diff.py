@@ -75,7 +75,10 @@ def test_patch_is_small(old: Any, new: Any, patch: list[dict[str, Any]]) -> None
 
 
 def test_pointers_come_once_in_order() -> None:
-    patch = [{"op": "remove", "path": "/b"}, {"op": "add", "path": "/a", "value": 1}]
+    patch: list[dict[str, Any]] = [
+        {"op": "remove", "path": "/b"},
+        {"op": "add", "path": "/a", "value": 1},
+    ]
     assert changed_pointers([*patch, {"op": "replace", "path": "/b", "value": 2}]) == ["/b", "/a"]
 
 

@@ -6,12 +6,13 @@ import csv
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.recordings import Recordings
+from tests.recordings import Recording, Recordings
 from tests.replay.objects import condition, controlled_by, event, merge, node, owned, pod
 from tests.replay.stream import Recorder, read_revisions
 from tracekit.model.objects import ObjectRevision
@@ -64,14 +65,26 @@ def leavers(revisions: Iterable[ObjectRevision]) -> tuple[set[str], set[str]]:
     return bound & (stopped | ended), ended
 
 
-@pytest.mark.parametrize("name", ["seed", "mid", "wide", "json"])
-def test_causes_are_those_of_the_first_request(recordings: Recordings, name: str) -> None:
-    recording = recordings(name)
+@dataclass(frozen=True, slots=True)
+class Moved:
+    recording: Recording
+    rows: list[JSON]
+    left: set[str]
+    ended: set[str]
+
+
+@pytest.fixture(scope="module", params=["seed", "mid", "wide", "json"])
+def moved(request: pytest.FixtureRequest, recordings: Recordings) -> Moved:
+    recording = recordings(request.param)
     revisions = read_revisions(recording / "etcd-watch.json")
-    rows = {row["uid"]: row for row in fold_moves(revisions)}
-    left, ended = leavers(revisions)
+    return Moved(recording, fold_moves(revisions), *leavers(revisions))
+
+
+def test_causes_are_those_of_the_first_request(moved: Moved) -> None:
+    rows = {row["uid"]: row for row in moved.rows}
+    left, ended = moved.left, moved.ended
     assert set(rows) == left
-    truth = requested(recording / "truth/deletes.tsv")
+    truth = requested(moved.recording / "truth/deletes.tsv")
     assert left <= truth.keys() | ended
     wrong = {u: rows[u]["cause"] for u in left - ended if rows[u]["cause"] not in truth[u]}
     assert wrong == {}
@@ -103,13 +116,10 @@ def logged_preemptors(path: Path) -> Iterable[tuple[str, str]]:
             yield names["victim"], names["preemptor"]
 
 
-@pytest.mark.parametrize("name", ["seed", "mid", "wide", "json"])
-def test_the_first_logged_preemptor_has_the_victim(recordings: Recordings, name: str) -> None:
-    recording = recordings(name)
-    rows = fold_moves(read_revisions(recording / "etcd-watch.json"))
-    preempted = (r for r in rows if r["cause"] == "preemption")
+def test_the_first_logged_preemptor_has_the_victim(moved: Moved) -> None:
+    preempted = (r for r in moved.rows if r["cause"] == "preemption")
     told = by_victim((f"{r['namespace']}/{r['pod']}", r["preemptor"]) for r in preempted)
-    logged = by_victim(logged_preemptors(recording / "truth/scheduler-kept.log"))
+    logged = by_victim(logged_preemptors(moved.recording / "truth/scheduler-kept.log"))
     assert told.keys() == logged.keys()
     for victim, preemptors in told.items():
         # A StatefulSet's name may be preempted again, as another uid.

@@ -81,7 +81,7 @@ def test_first_story_of_seed_is_told(recordings: Recordings) -> None:
 
 def test_a_life_is_one_row_with_its_revisions() -> None:
     recorder = Recorder()
-    steps = [
+    steps: list[JSON] = [
         {},
         BOUND,
         {"status": {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}},
@@ -165,7 +165,7 @@ def test_the_workload_is_the_topmost_controller_whenever_it_was_seen() -> None:
     )
 
 
-STATUS_OF = {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:status": {}}}}}
+STATUS_OF: JSON = {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:status": {}}}}}
 READY = {"status": {"conditions": [condition("Ready", "True")]}}
 
 

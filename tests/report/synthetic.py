@@ -168,8 +168,8 @@ class Cluster:
                     "verdict": "unschedulable",
                     "nodes_total": 24,
                     "sources": ["condition", "log"],
-                    "message": f"0/24 nodes are available: 20 {reason}, 4 Too many pods. preemption: "
-                    "0/24 nodes are available: 24 Preemption is not helpful for scheduling.",
+                    "message": f"0/24 nodes are available: 20 {reason}, 4 Too many pods. "
+                    "preemption: 0/24 nodes are available: 24 Preemption is not helpful.",
                 }
             )
             for nodes, words in ((20, reason), (4, "Too many pods")):

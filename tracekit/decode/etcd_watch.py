@@ -25,6 +25,7 @@ __all__ = ["EtcdWatchDecoder", "EtcdWatchSession"]
 BLOCK_BYTES = 8 << 20
 _DETAIL = 200
 _NOTHING = ValueMeta("none", "", "", "", "", "")
+_RESPONSE = b'{"Header":'
 _PROGRESS = b"progress notify:"
 _CANCELED = b"watch was canceled"
 _OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
@@ -58,7 +59,7 @@ class EtcdWatchDecoder:
         """Tell whether one of the first lines is a watch response."""
         for line in head.split(b"\n", 20)[:20]:
             start = line.lstrip(b"\xef\xbb\xbf \t")[:400]
-            if start.startswith(b'{"Header":') and b'"cluster_id"' in start:
+            if start.startswith(_RESPONSE) and b'"cluster_id"' in start:
                 return True
             if start and not start.startswith((_PROGRESS, _CANCELED, b"{")):
                 return False
@@ -67,6 +68,12 @@ class EtcdWatchDecoder:
     def open(self, context: SourceContext) -> EtcdWatchSession:
         """Begin a recording."""
         return EtcdWatchSession(context)
+
+    def lead(self, tail: bytes, head: bytes) -> int | None:
+        """Give the rest of a line that was cut between two pieces."""
+        if tail.endswith(b"\n") or head.startswith(_RESPONSE):
+            return 0
+        return head.find(b"\n") + 1 or None
 
 
 class EtcdWatchSession:

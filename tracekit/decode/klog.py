@@ -135,6 +135,19 @@ class KlogDecoder:
         """Begin a log."""
         return KlogSession()
 
+    def lead(self, tail: bytes, head: bytes) -> int | None:
+        """Give the rest of a record that was cut between two pieces.
+
+        A log may begin with text of its own, so text alone is no rest: either the piece
+        before ends inside a line, or this one begins as only a multi-line value goes on.
+        """
+        if _ANY_START.match(head) or head.startswith(PREAMBLE[0]):
+            return 0
+        if tail.endswith(b"\n") and not head.startswith((b"\t", b" >")):
+            return 0
+        start = _ANY_START.search(head)
+        return start.start() if start else None
+
 
 class KlogSession:
     """One log: splitting finds the records, parsing fills the rows of ``log_lines``.

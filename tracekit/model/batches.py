@@ -96,3 +96,15 @@ class Decoder(Protocol):
 
     def open(self, context: SourceContext) -> Session:
         """Begin a source."""
+
+    def lead(self, tail: bytes, head: bytes) -> int | None:
+        """Tell how much of a source belongs to a record that another one left open.
+
+        Args:
+            tail: Last bytes of the source before; its record may be cut.
+            head: First bytes of the source behind.
+
+        Returns:
+            Bytes of ``head`` that end the open record; 0 when ``head`` begins with a record
+            of its own or nothing is open; None when all of ``head`` belongs to it so far.
+        """

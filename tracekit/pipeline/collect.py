@@ -6,10 +6,11 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import cpu_count
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import polars as pl
 
@@ -19,8 +20,7 @@ from tracekit.model.batches import Batch, Gap, Session, SourceContext
 from tracekit.model.diagnostics import CODES, Diagnostic, Severity
 from tracekit.model.options import CollectOptions, CollectSummary
 from tracekit.replay.log_clock import parse_timezone
-from tracekit.sources import SourceFile, expand, open_source
-from tracekit.sources.files import OpenedSource
+from tracekit.sources import OpenedSource, PiecedStream, Pieces, SourceFile, expand, open_source
 from tracekit.store import SourceWriter, Store, StoreReader
 from tracekit.store.writer import new_rows
 
@@ -63,17 +63,25 @@ def collect(
     if options.log_timezone is not None:
         parse_timezone(options.log_timezone)
     with store.lock():
-        for source in expand(tuple(paths)):
-            yield _collect_one(store, source, options, progress)
+        sources = expand(tuple(paths))
+        pieces = Pieces(sources)
+        for place in range(len(sources)):
+            yield _collect_one(store, pieces, place, options, progress)
 
 
 def _collect_one(
     store: Store,
-    source: SourceFile,
+    pieces: Pieces,
+    place: int,
     options: CollectOptions,
     progress: Callable[[str, int], None],
 ) -> CollectSummary:
+    source, taken = pieces.source(place), pieces.taken(place)
     with open_source(source) as opened:
+        if taken:
+            opened.drop(len(taken))
+            if not opened.head:
+                return _Collection(store, source, options).finish("continued", [], opened)
         try:
             decoder = decoder_for(opened.head, path=source.path, forced=options.format)
         except FormatError as error:
@@ -85,7 +93,8 @@ def _collect_one(
         everything = options.redact == "all"
         redact = None if key is None else make_redactor(key, unreadable=everything)
         session = decoder.open(SourceContext(path=source.path, redact=redact))
-        collection = _Collection(store, source, options, session)
+        collection = _Collection(store, source, options, session, taken.count(b"\n"))
+        opened.stream = cast(BinaryIO, PiecedStream(opened.stream, pieces.after(place, decoder.lead)))
         try:
             collection.read(opened, lambda records: progress(source.path, records))
             damage = [] if not opened.cut else [
@@ -105,6 +114,7 @@ class _Collection:
     source: SourceFile
     options: CollectOptions
     session: Session | None = None
+    lines_before: int = 0
     records: int = 0
     first: int | None = None
     last: int | None = None
@@ -142,10 +152,13 @@ class _Collection:
         self, batch: Batch, pool: ThreadPoolExecutor, writing: deque[Future[None]]
     ) -> None:
         self.records += batch.records
-        self.notes += batch.diagnostics
+        self.notes += [self._placed(note) for note in batch.diagnostics]
         self.gaps += batch.gaps
         if not batch.frame.height:
             return
+        if self.lines_before:
+            line = pl.col("record_no") + self.lines_before
+            batch.frame = batch.frame.with_columns(line)
         if self.writer is None:
             self.writer = SourceWriter(
                 self.store, batch.table, cluster=self.options.cluster, source_id=self.source_id
@@ -155,6 +168,10 @@ class _Collection:
             self.first = low if self.first is None else min(self.first, low)  # type: ignore[assignment,type-var]
             self.last = high if self.last is None else max(self.last, high)  # type: ignore[assignment,type-var]
         writing.append(pool.submit(self.writer.stage, self.writer.admit(batch.frame)))
+
+    def _placed(self, note: Diagnostic) -> Diagnostic:
+        position = note.position + self.lines_before if note.position else 0
+        return replace(note, position=position)
 
     def discard(self) -> None:
         """Drop what was staged."""

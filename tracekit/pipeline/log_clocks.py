@@ -50,14 +50,22 @@ class LogClocks:
             for (source_id, _), clock in self.clocks.items()
         ]
 
+    def at_us(self, source_id: str, stamp_us: int | None) -> int | None:
+        """Put a stamp of a source into UTC, µs since the epoch; None without a clock."""
+        clock = self._clock(source_id, stamp_us)
+        if stamp_us is None or clock is None or clock.year is None:
+            return None
+        return header_time_us(stamp_us, clock.year, clock.utc_offset_seconds)
+
     def resolve(self, line: VerdictLine) -> LogVerdict:
         """Give a verdict line its time in UTC, where its log has a clock."""
-        stamp = line.stamp_us
-        clock = None if stamp is None else self.clocks.get((line.source_id, year_step_of(stamp)))
-        if stamp is None or clock is None or clock.year is None:
-            return LogVerdict(line, None, "unknown")
-        at_us = header_time_us(stamp, clock.year, clock.utc_offset_seconds)
-        return LogVerdict(line, at_us, clock.certainty)
+        clock = self._clock(line.source_id, line.stamp_us)
+        certainty = clock.certainty if clock else "unknown"
+        return LogVerdict(line, self.at_us(line.source_id, line.stamp_us), certainty)
+
+    def _clock(self, source_id: str, stamp_us: int | None) -> LogClock | None:
+        step = None if stamp_us is None else year_step_of(stamp_us)
+        return None if step is None else self.clocks.get((source_id, step))
 
 
 def log_clocks(

@@ -94,7 +94,9 @@ def _replay_cluster(
     clocks = log_clocks(reader, cluster, fold, verdicts)
     attempts = fold.attempts([clocks.resolve(line) for line in verdicts], tables["pods"])
     tables |= fold.attempt_rows(attempts)
-    tables["node_scores"] = score_rows(scores, parse_fields, attempts, cluster)
+    tables["node_scores"] = score_rows(
+        scores, parse_fields, clocks.at_us, attempts, cluster
+    )
     tables["log_clocks"] = clocks.rows()
     tables["replay_state"] = [{
         "fingerprint": fingerprint,

@@ -1,5 +1,6 @@
 """Bytes in: files, folders and standard input, decompressed by content."""
 
-from tracekit.sources.files import SourceFile, expand, open_source
+from tracekit.sources.files import OpenedSource, SourceFile, expand, open_source
+from tracekit.sources.pieces import PiecedStream, Pieces
 
-__all__ = ["SourceFile", "expand", "open_source"]
+__all__ = ["OpenedSource", "PiecedStream", "Pieces", "SourceFile", "expand", "open_source"]

@@ -62,6 +62,13 @@ class OpenedSource:
         """What was wrong with the compressed bytes; empty when nothing was."""
         return self._reader.fault
 
+    def drop(self, count: int) -> None:
+        """Leave out the first bytes; ``head`` and ``stream`` begin behind them."""
+        while count > 0 and (part := self.stream.read(min(count, HEAD_BYTES))):
+            count -= len(part)
+        self.head = _read_up_to(self.stream, HEAD_BYTES)
+        self.stream = cast(BinaryIO, _Tolerant(self.head, self.stream))
+
 
 _Opener = Callable[[BinaryIO], BinaryIO]
 _MAGIC: tuple[tuple[bytes, _Opener], ...] = (
