@@ -52,6 +52,17 @@ def test_heat_table_has_mean_and_peak() -> None:
     assert rows[0][:6] == ["node-2", "z-a", "open", "60\u2009%", "30\u2009%", "60\u2009%"]
 
 
+def test_many_nodes_are_folded_to_the_fullest_and_the_emptiest() -> None:
+    rows = [_balance_row(f"n{i}", "cpu", 0, 100, i, 100) for i in range(70)]
+    chart = figure(page(node_balance=rows), "fig-nodes").chart
+    assert isinstance(chart, StripChart)
+    assert [r.label for r in chart.rows] == [
+        "z-a",
+        *("n0", "n1", "n2", "n3", "n4", "n65", "n66", "n67", "n68", "n69"),
+        "60 more",
+    ]
+
+
 def test_a_node_that_left_has_no_value_at_the_end() -> None:
     rows = [_balance_row("n", "cpu", 0, 40, 500, 1000)]
     chart = figure(page(node_balance=rows), "fig-nodes").chart
@@ -271,23 +282,20 @@ def test_moves_are_counted_by_cause_most_first() -> None:
 
 
 def _revision(seconds: float, stage: str, **columns: object) -> dict[str, object]:
-    return pod(
-        "a",
-        at=at(seconds),
-        at_certainty="estimated",
-        at_error_seconds=0.02,
-        stage=stage,
-        revision=int(seconds),
-        **{
-            "operation": "PUT",
-            "version": 2,
-            "node": None,
-            "phase": "Pending",
-            "writer": "w",
-            "changed": ["/x"],
-            **columns,
-        },
-    )
+    told = {
+        "at": at(seconds),
+        "at_certainty": "estimated",
+        "at_error_seconds": 0.02,
+        "stage": stage,
+        "revision": int(seconds),
+        "operation": "PUT",
+        "version": 2,
+        "node": None,
+        "phase": "Pending",
+        "writer": "w",
+        "changed": ["/x"],
+    }
+    return pod("a", **{**told, **columns})
 
 
 LIFE: Rows = [

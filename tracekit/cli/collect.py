@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tracekit.cli.options import Format, chosen, output_option, store_option, write_rows
+from tracekit.cli.options import (
+    Format,
+    chosen,
+    output_option,
+    show_lines,
+    store_option,
+    warn,
+    write_rows,
+)
+from tracekit.cli.screen import counted, grid, plain_text, screen_width
 from tracekit.model.options import CollectOptions, CollectSummary, Redaction
 
 if TYPE_CHECKING:
@@ -18,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["collect"]
 
 _DATA_LOST = 3
+_COLUMNS = ("source", "format", "records", "stored", "duplicates", "diagnostics", "gaps")
+_NUMBERS = frozenset(range(2, len(_COLUMNS)))
 
 
 @click.command(
@@ -26,21 +36,48 @@ Examples:
   tracekit collect etcd-watch.json kube-scheduler.log
   tracekit collect recording/ --cluster prod
   etcdctl watch --prefix /registry -w json --rev 1 | tracekit collect -
-  tracekit collect scheduler.log.gz --log-year 2026 --log-timezone Europe/Berlin
+  tracekit collect scheduler.log.gz --log-year 2026 --log-timezone +01:00
 """
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @store_option
 @output_option
-@click.option("--cluster", default="default", show_default=True, help="Name to store rows under.")
-@click.option("--format", "format_name", default=None, help="Force a format; by content if not.")
-@click.option("--component", default=None, help="Component that wrote the logs.")
-@click.option("--node", default=None, help="Node the logs come from.")
-@click.option("--log-year", type=click.IntRange(2014, 2200), default=None,
-              help="Year of a log's first record; klog writes none.")
-@click.option("--log-timezone", default=None, help="Zone of a log's clock: IANA name or ±HH:MM.")
-@click.option("--redact", type=click.Choice(["default", "all", "none"]), default="default",
-              show_default=True, help="Which payloads become keyed hashes.")
+@click.option(
+    "--cluster",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="Name to store the rows under.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    default=None,
+    metavar="NAME",
+    help="Force a format; by default the content tells it.",
+)
+@click.option("--component", default=None, metavar="NAME", help="Component that wrote the logs.")
+@click.option("--node", default=None, metavar="NAME", help="Node the logs come from.")
+@click.option(
+    "--log-year",
+    type=click.IntRange(2014, 2200),
+    default=None,
+    metavar="YEAR",
+    help="Year of a log's first record; klog writes none.",
+)
+@click.option(
+    "--log-timezone",
+    default=None,
+    metavar="ZONE",
+    help="Zone of a log's clock: IANA name or ±HH:MM.",
+)
+@click.option(
+    "--redact",
+    type=click.Choice(["default", "all", "none"]),
+    default="default",
+    show_default=True,
+    help="Which payloads become keyed hashes.",
+)
 def collect(sources: tuple[str, ...], store: Path, output: Format | None, **how: object) -> int:
     """Read files, folders or standard input into the store.
 
@@ -77,7 +114,8 @@ def _run(trace: Trace, sources: tuple[str, ...], options: CollectOptions) -> lis
         return list(trace.collect(*sources, options=options))
 
     def progress(path: str, records: int) -> None:
-        click.echo(f"\r\x1b[2K{Path(path).name}: {records:,} records", nl=False, err=True)
+        name = plain_text(Path(path).name)
+        click.echo(f"\r\x1b[2K{name}: {counted(records, 'record')}", nl=False, err=True)
 
     try:
         return list(trace.collect(*sources, options=options, progress=progress))
@@ -88,16 +126,16 @@ def _run(trace: Trace, sources: tuple[str, ...], options: CollectOptions) -> lis
 def _show(summaries: list[CollectSummary], output: Format | None) -> None:
     import polars as pl
 
-    names = list(CollectSummary.__dataclass_fields__)
-    columns = {name: [asdict(s)[name] for s in summaries] for name in names}
-    frame = pl.DataFrame(columns)
+    columns = {name: [getattr(s, name) for s in summaries] for name in _COLUMNS}
     if chosen(output) == "table":
-        frame = frame.drop("data_lost")
-    write_rows(frame, output)
+        rows = [[str(columns[name][i]) for name in _COLUMNS] for i in range(len(summaries))]
+        for lines in grid(_COLUMNS, rows, screen_width(), _NUMBERS):
+            show_lines(lines)
+    else:
+        write_rows(pl.DataFrame(columns), output)
     for summary in summaries:
         if summary.data_lost:
-            click.echo(
-                f"tracekit: {summary.source}: data was lost or damaged; "
-                "see it with tracekit replay && tracekit query diagnostics",
-                err=True,
+            warn(
+                f"{summary.source}: data was lost or damaged; "
+                "see what with tracekit replay, then tracekit query diagnostics"
             )

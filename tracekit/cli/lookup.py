@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,12 +13,27 @@ from tracekit.cli.options import (
     chosen,
     cluster_option,
     output_option,
+    show_lines,
     store_option,
     warn,
     write_rows,
 )
+from tracekit.cli.screen import (
+    GUTTER,
+    columns_of,
+    counted,
+    padded,
+    paragraph,
+    plain_text,
+    screen_width,
+    shorten,
+    shorten_middle,
+)
 
 __all__ = ["diff", "get", "ls"]
+
+_KIND_WIDTH = 20
+_VALUE_LINES = 6
 
 
 @click.command(epilog="\b\nExamples:\n  tracekit ls\n  tracekit ls /registry/pods/default/\n")
@@ -30,8 +47,27 @@ def ls(prefix: str, store: Path, cluster: str | None, output: Format | None) -> 
 
     keys = tracekit.open(store, cluster=cluster).keys(prefix)
     if chosen(output) == "table":
-        keys = keys.select("key", "kind", "changes", "last_revision", "deleted")
-    write_rows(keys, output)
+        show_lines(_key_lines(keys.to_dicts(), screen_width()))
+        click.echo(f"({counted(keys.height, 'key')})", err=True)
+    else:
+        write_rows(keys, output)
+
+
+def _key_lines(keys: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """Yield a line a key, or two: a key is there to be copied, so it is never cut."""
+    rows = [("last", "changes", "kind", "key")]
+    for key in keys:
+        last = f"{key['last_revision']}{' deleted' if key['deleted'] else ''}"
+        kind = shorten_middle(plain_text(key["kind"] or "–"), _KIND_WIDTH)
+        rows.append((last, f"{key['changes']:,}", kind, plain_text(key["key"])))
+    widths = [max(columns_of(row[i]) for row in rows) for i in range(3)]
+    for row in rows:
+        facts = GUTTER.join(padded(row[i], widths[i], right=i == 1) for i in range(3))
+        if columns_of(facts) + len(GUTTER) + columns_of(row[3]) <= width:
+            yield facts + GUTTER + row[3]
+        else:
+            yield facts.rstrip()
+            yield GUTTER + row[3]
 
 
 @click.command(
@@ -42,8 +78,20 @@ Examples:
 """
 )
 @click.argument("key")
-@click.option("--revision", type=int, default=None, help="State that stood at this revision.")
-@click.option("--version", type=int, default=None, help="State with this etcd version.")
+@click.option(
+    "--revision",
+    type=click.IntRange(1),
+    default=None,
+    metavar="N",
+    help="State that stood at this revision.",
+)
+@click.option(
+    "--version",
+    type=click.IntRange(1),
+    default=None,
+    metavar="N",
+    help="State with this etcd version.",
+)
 @click.option("--uid", default=None, help="Incarnation; the newest by default.")
 @store_option
 @cluster_option
@@ -69,8 +117,8 @@ def get(
 
 @click.command(epilog="\b\nExamples:\n  tracekit diff /registry/pods/default/web-0 4700 4711\n")
 @click.argument("key")
-@click.argument("first", metavar="REV", type=int)
-@click.argument("second", metavar="REV", type=int)
+@click.argument("first", metavar="REV", type=click.IntRange(1))
+@click.argument("second", metavar="REV", type=click.IntRange(1))
 @store_option
 @cluster_option
 @output_option
@@ -84,15 +132,30 @@ def diff(
     import tracekit
 
     changes = tracekit.open(store, cluster=cluster).diff(key, first, second)
-    columns = {
-        "op": [c["op"] for c in changes],
-        "path": [c["path"] for c in changes],
-        "old": [_text(orjson.dumps(c["old"]), c["op"] == "add") for c in changes],
-        "new": [_text(orjson.dumps(c["new"]), c["op"] == "remove") for c in changes],
-    }
-    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
-    write_rows(frame, output, frozenset({"old", "new"}))
+    rows = [
+        {
+            "op": change["op"],
+            "path": change["path"],
+            "old": None if change["op"] == "add" else orjson.dumps(change["old"]).decode(),
+            "new": None if change["op"] == "remove" else orjson.dumps(change["new"]).decode(),
+        }
+        for change in changes
+    ]
+    if chosen(output) == "table":
+        for row in rows:
+            show_lines(_change_lines(row, screen_width()))
+        click.echo(f"({counted(len(rows), 'change')})", err=True)
+        return
+    schema = dict.fromkeys(("op", "path", "old", "new"), pl.String())
+    write_rows(pl.DataFrame(rows, schema=schema), output, frozenset({"old", "new"}))
 
 
-def _text(value: bytes, absent: bool) -> str | None:
-    return None if absent else value.decode()
+def _change_lines(row: Mapping[str, str | None], width: int) -> Iterator[str]:
+    yield from paragraph(f"{row['op']} {row['path'] or '/'}", width, rest="    ")
+    for mark, value in (("  - ", row["old"]), ("  + ", row["new"])):
+        if value is not None:
+            room = (width - len(mark)) * _VALUE_LINES
+            text = plain_text(value)
+            hidden = len(text) - room
+            more = f" ({hidden:,} more, all with -o json)" if hidden > 0 else ""
+            yield from paragraph(shorten(text, room) + more, width, first=mark)

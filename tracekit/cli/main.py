@@ -16,6 +16,7 @@ from tracekit.cli.lookup import diff, get, ls
 from tracekit.cli.query import query
 from tracekit.cli.replay import replay
 from tracekit.cli.report import report
+from tracekit.cli.screen import plain_text
 from tracekit.cli.verify import verify
 from tracekit.errors import TracekitError
 
@@ -25,7 +26,20 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
+class _Commands(click.Group):
+    """The commands; a reader that has gone away ends them without a word."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The interpreter would stumble over what is still in the buffer.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_BROKEN_PIPE)
+
+
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
@@ -50,7 +64,8 @@ def main() -> None:
     try:
         code = tracekit.main(standalone_mode=False)
     except TracekitError as error:
-        click.echo(f"tracekit: {error}", err=True)
+        # Names in it come from the record, or from other people's disks.
+        click.echo(f"tracekit: {plain_text(str(error))}", err=True)
         code = error.exit_code
     except click.ClickException as error:
         error.show()
@@ -58,7 +73,4 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("tracekit: interrupted; what was committed stays", err=True)
         code = _INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = _BROKEN_PIPE
     sys.exit(code if isinstance(code, int) else 0)

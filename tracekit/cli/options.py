@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
 import click
 
+from tracekit.cli.screen import counted, plain_text
+
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "cluster_option", "output_option", "store_option", "warn", "write_rows"]
+    from tracekit.pipeline.trace import Trace
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "chosen",
+    "cluster_option",
+    "output_option",
+    "show_lines",
+    "store_option",
+    "warn",
+    "warn_when_stale",
+    "write_rows",
+]
 
 Format = Literal["table", "json", "jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = ("table", "json", "jsonl", "csv", "parquet")
@@ -23,18 +38,19 @@ def store_option(command: _Command) -> _Command:
     """Add ``--store``."""
     return click.option(
         "--store",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=click.Path(path_type=Path),
         envvar="TRACEKIT_STORE",
         default=Path("tracekit-store"),
-        show_default="./tracekit-store",
-        help="Folder of the store, also from $TRACEKIT_STORE.",
+        show_default="tracekit-store",
+        metavar="DIR",
+        help="Folder of the store; or set $TRACEKIT_STORE.",
     )(command)
 
 
 def cluster_option(command: _Command) -> _Command:
     """Add ``--cluster`` to a command that reads."""
     return click.option(
-        "--cluster", default=None, help="Cluster to look at; the only one by default."
+        "--cluster", default=None, metavar="NAME", help="Cluster to look at, if there are several."
     )(command)
 
 
@@ -45,8 +61,8 @@ def output_option(command: _Command) -> _Command:
         "--output",
         type=click.Choice(FORMATS),
         default=None,
-        show_default="table on a terminal, else json",
-        help="Format of the rows.",
+        metavar="FORMAT",
+        help="table, json, jsonl, csv or parquet; a table on a terminal, else json.",
     )(command)
 
 
@@ -58,17 +74,41 @@ def chosen(output: Format | None) -> Format:
 def write_rows(
     frame: pl.DataFrame, output: Format | None, json_columns: frozenset[str] = frozenset()
 ) -> None:
-    """Write rows to standard output; the count of a table goes to standard error."""
+    """Write rows to standard output; the count of a table goes to standard error.
+
+    A table has no column for the cluster when all rows are of one: the count names it.
+    """
     from tracekit.cli.output import write_frame
 
-    form = chosen(output)
+    form, of = chosen(output), ""
+    if form == "table":
+        frame, of = _without_cluster(frame)
     out = cast(BinaryIO, sys.stdout.buffer)
     write_frame(frame, form, out, json_columns=json_columns, width=None)
     out.flush()
     if form == "table":
-        click.echo(f"({frame.height} rows)", err=True)
+        click.echo(f"({counted(frame.height, 'row')}{of})", err=True)
+
+
+def _without_cluster(frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    names = frame["cluster"].unique() if "cluster" in frame.columns else ()
+    if len(names) != 1 or frame.width == 1:
+        return frame, ""
+    return frame.drop("cluster"), plain_text(f" of cluster {names[0]}")
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Write text to standard output."""
+    for line in lines:
+        click.echo(line)
 
 
 def warn(text: str) -> None:
-    """Say something beside the data."""
-    click.echo(f"tracekit: {text}", err=True)
+    """Say something beside the data, in one harmless line."""
+    click.echo(f"tracekit: {plain_text(text)}", err=True)
+
+
+def warn_when_stale(trace: Trace) -> None:
+    """Say so when the answer does not know what was collected last."""
+    if trace.is_replayed is False:
+        warn("the store has new rows since the last replay; run tracekit replay to see them")

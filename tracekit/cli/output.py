@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import base64
 import io
-import shutil
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,17 +32,25 @@ from typing import Any, BinaryIO, Literal
 import orjson
 import polars as pl
 
-__all__ = ["OutputFormat", "plain_text", "write_frame"]
+from tracekit.cli.screen import (
+    GUTTER,
+    columns_of,
+    padded,
+    paragraph,
+    plain_text,
+    screen_width,
+    shorten,
+)
+
+__all__ = ["OutputFormat", "write_frame"]
 
 OutputFormat = Literal["table", "json", "jsonl", "csv", "parquet"]
 
 _RFC3339 = "%Y-%m-%dT%H:%M:%S%.6fZ"
 _ROWS_AT_ONCE = 8192
-_GUTTER = "  "
 _NULL = "–"
-_ELLIPSIS = "…"
+_RECORD_WIDTH = 80
 _NARROWEST = 12  # a text column cut below this tells nothing: records go below each other instead
-_TERMINAL = (80, 24)
 
 
 def write_frame(
@@ -78,7 +84,7 @@ def write_frame(
             frame.write_parquet(buffer)
             out.write(buffer.getbuffer())
         case "table":
-            _write_table(frame, out, width or max(_TERMINAL[0], shutil.get_terminal_size().columns))
+            _write_table(frame, out, width or screen_width())
 
 
 def _write_array(objects: Iterator[bytes], out: BinaryIO) -> None:
@@ -200,12 +206,10 @@ class _Column:
     is_text: bool
 
     def width(self) -> int:
-        return max(map(_columns_of, [self.name, *self.cells]))
+        return max(map(columns_of, [self.name, *self.cells]))
 
     def line(self, text: str, width: int) -> str:
-        shown = _shorten(text, width)
-        padding = " " * (width - _columns_of(shown))
-        return padding + shown if self.is_number else shown + padding
+        return padded(shorten(text, width), width, right=self.is_number)
 
 
 def _write_table(frame: pl.DataFrame, out: BinaryIO, width: int) -> None:
@@ -214,7 +218,7 @@ def _write_table(frame: pl.DataFrame, out: BinaryIO, width: int) -> None:
         return
     widths = _fit(columns, width)
     if widths is None and frame.height:
-        lines = _records(columns)
+        lines = _records(columns, width)
     else:
         lines = _grid(columns, widths or [column.width() for column in columns])
     for line in lines:
@@ -236,13 +240,13 @@ def _cell(value: str | float | bool) -> str:
 
 def _fit(columns: list[_Column], width: int) -> list[int] | None:
     """Give each column its width, the widest texts shortened first; None when nothing fits."""
-    room = width - len(_GUTTER) * (len(columns) - 1)
+    room = width - len(GUTTER) * (len(columns) - 1)
     natural = [column.width() for column in columns]
     if sum(natural) <= room:
         return natural
     for cap in range(max(room, 0), _NARROWEST - 1, -1):
         capped = [
-            max(_columns_of(column.name), min(whole, cap)) if column.is_text else whole
+            max(columns_of(column.name), min(whole, cap)) if column.is_text else whole
             for column, whole in zip(columns, natural, strict=True)
         ]
         if sum(capped) <= room:
@@ -252,51 +256,19 @@ def _fit(columns: list[_Column], width: int) -> list[int] | None:
 
 def _grid(columns: list[_Column], widths: list[int]) -> Iterator[str]:
     sized = list(zip(columns, widths, strict=True))
-    yield _GUTTER.join(column.line(column.name, width) for column, width in sized)
-    yield _GUTTER.join("─" * width for width in widths)
+    yield GUTTER.join(column.line(column.name, width) for column, width in sized)
+    yield GUTTER.join("─" * width for width in widths)
     for row in range(len(columns[0].cells)):
-        yield _GUTTER.join(column.line(column.cells[row], width) for column, width in sized)
+        yield GUTTER.join(column.line(column.cells[row], width) for column, width in sized)
 
 
-def _records(columns: list[_Column]) -> Iterator[str]:
-    """Print each record as a block of ``name: value``, nothing shortened."""
-    label_width = max(_columns_of(column.name) for column in columns) + 1
-    labels = [
-        column.name + ":" + " " * (label_width - _columns_of(column.name)) for column in columns
-    ]
+def _records(columns: list[_Column], width: int) -> Iterator[str]:
+    """Print each record as a block of ``name: value``, wrapped but nothing shortened."""
+    label_width = max(columns_of(column.name) for column in columns) + 2
+    labels = [padded(column.name + ":", label_width) for column in columns]
+    room = max(width, _RECORD_WIDTH)
     for row in range(len(columns[0].cells)):
         if row:
             yield ""
         for label, column in zip(labels, columns, strict=True):
-            yield label + column.cells[row]
-
-
-def plain_text(text: str) -> str:
-    """Show control, format and private characters as escapes: they could drive the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _columns_of(text: str) -> int:
-    """Count the columns of the screen that printable text takes."""
-    return len(text) if text.isascii() else sum(map(_columns_of_character, text))
-
-
-def _columns_of_character(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _shorten(text: str, width: int) -> str:
-    if _columns_of(text) <= width:
-        return text
-    room = width - len(_ELLIPSIS)
-    kept = 0
-    for character in text:
-        room -= _columns_of_character(character)
-        if room < 0:
-            break
-        kept += 1
-    return text[:kept] + _ELLIPSIS
+            yield from paragraph(column.cells[row], room, first=label)

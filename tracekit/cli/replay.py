@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracekit.cli.options import Format, chosen, cluster_option, output_option, store_option, warn
+from tracekit.cli.options import (
+    Format,
+    chosen,
+    cluster_option,
+    output_option,
+    show_lines,
+    store_option,
+    warn,
+    warn_when_stale,
+    write_rows,
+)
+from tracekit.cli.screen import counted, screen_width
 from tracekit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +42,7 @@ class _Wish:
 
 
 @click.command(
+    short_help="Build the derived tables; show a pod's life or a past state.",
     epilog="""\b
 Examples:
   tracekit replay
@@ -38,18 +50,27 @@ Examples:
   tracekit replay default/web-0 --diff full
   tracekit replay --at 4711
   tracekit replay --at 2026-12-01T16:05:00Z -o json
-"""
+""",
 )
 @click.argument("pod", required=False, metavar="[NS/POD]")
 @click.option("--uid", default=None, help="One incarnation of a reused name.")
-@click.option("--diff", type=click.Choice(["none", "fields", "full"]), default="fields",
-              show_default=True, help="How much of each change to show.")
+@click.option(
+    "--diff",
+    type=click.Choice(["none", "fields", "full"]),
+    default="fields",
+    show_default=True,
+    help="How much of each change to show.",
+)
 @click.option("--at", default=None, metavar="REVISION|TIME", help="The cluster at that point.")
 @store_option
 @cluster_option
 @output_option
 def replay(store: Path, cluster: str | None, **wish: Any) -> None:
-    """Build the derived tables, or show one pod's life or the cluster at a point."""
+    """Build the derived tables, or show one pod's life or the cluster at a point.
+
+    A pod's life is each of its revisions with stage, node, time and what changed. The
+    cluster at a point is its nodes and pods as they stood at a revision or time.
+    """
     import tracekit
 
     trace = tracekit.open(store, cluster=cluster)
@@ -68,7 +89,7 @@ def _build(trace: Trace) -> None:
         click.echo("nothing new since the last replay", err=True)
         return
     for name, rows in summary.rows.items():
-        click.echo(f"{name:<20}{rows:>10,} rows", err=True)
+        click.echo(f"{name:<20}{counted(rows, 'row'):>14}", err=True)
 
 
 def _show_pod(trace: Trace, wish: _Wish) -> None:
@@ -78,35 +99,31 @@ def _show_pod(trace: Trace, wish: _Wish) -> None:
     if not slash or not name:
         raise UsageError(f"{wish.pod!r} names no pod", todo="write it as NAMESPACE/POD")
     life = trace.pod(namespace, name, uid=wish.uid)
-    _warn_when_stale(trace)
+    warn_when_stale(trace)
     if chosen(wish.output) == "table":
-        for line in life_text(life, wish.diff):
-            click.echo(line)
+        show_lines(life_text(life, wish.diff, screen_width()))
         return
-    from tracekit.cli.options import write_rows
-
-    write_rows(life_rows(life, wish.diff), wish.output,
-               frozenset({"changed", "heartbeats", "patch"}))
-
-
-def _warn_when_stale(trace: Trace) -> None:
-    if trace.is_replayed is False:
-        warn("the store has new rows since the last replay; run tracekit replay to see them")
+    write_rows(
+        life_rows(life, wish.diff), wish.output, frozenset({"changed", "heartbeats", "patch"})
+    )
 
 
 def _show_state(trace: Trace, at: str, output: Format | None) -> None:
     import orjson
 
-    state = trace.state_at(_point(at))
-    _warn_when_stale(trace)
+    if chosen(output) not in ("table", "json", "jsonl"):
+        raise UsageError(f"--at has no {output} form", todo="use -o table, json or jsonl")
+    point = _point(at)
+    state = trace.state_at(point)
+    warn_when_stale(trace)
+    if isinstance(point, int) and point != state["revision"]:
+        warn(f"revision {point} is not in the record; the newest before it is shown")
     if chosen(output) == "table":
         from tracekit.cli.state_table import state_text
 
-        for line in state_text(state):
-            click.echo(line)
+        error = trace.revision_time(state["revision"])["at_error_seconds"]
+        show_lines(state_text(state, error, screen_width()))
         return
-    if chosen(output) not in ("json", "jsonl"):
-        raise UsageError(f"--at has no {output} form", todo="use -o table or -o json")
     style = orjson.OPT_INDENT_2 if chosen(output) == "json" else 0
     click.echo(orjson.dumps(_with_text_time(state), option=style).decode())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tracekit.decode.etcd_watch import EtcdWatchDecoder
 from tracekit.decode.klog import KlogDecoder
-from tracekit.decode.kubernetes import DecodedValue, decode_value, make_redactor
 from tracekit.decode.klog_fields import parse_fields
+from tracekit.decode.kubernetes import DecodedValue, decode_value, make_redactor
 from tracekit.errors import FormatError, UsageError
 from tracekit.model.batches import Decoder
 

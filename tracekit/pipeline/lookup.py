@@ -41,14 +41,14 @@ def pick_cluster(reader: StoreReader, given: str | None) -> str:
         NotFoundError: If the store has no such cluster, or several and none was given.
     """
     names = reader.clusters()
+    if not names:
+        raise NotFoundError("the store is empty", todo="run tracekit collect first")
     if given is not None and given not in names:
-        raise NotFoundError(f"no cluster {given!r} in the store",
-                            todo=f"it has {', '.join(names) or 'none yet: run tracekit collect'}")
-    if given is None and len(names) != 1:
+        raise NotFoundError(f"no cluster {given!r} in the store", todo=f"it has {', '.join(names)}")
+    if given is None and len(names) > 1:
         raise NotFoundError(
             f"the store has {len(names)} clusters",
-            todo=f"choose one with --cluster: {', '.join(names)}" if names
-            else "run tracekit collect first",
+            todo=f"choose one with --cluster: {', '.join(names)}",
         )
     return given or names[0]
 
@@ -106,8 +106,10 @@ def stored_object(
         if not rows.height:
             raise NotFoundError(f"{key} did not exist at revision {revision} in this record")
         if rows["operation"][-1] == "DELETE":
-            raise NotFoundError(f"{key} was deleted at revision {rows['revision'][-1]}",
-                                todo="ask for a revision before that")
+            raise NotFoundError(
+                f"{key} was deleted at revision {rows['revision'][-1]}",
+                todo="ask for a revision before that",
+            )
     ended = rows.filter(pl.col("operation") == "DELETE")["revision"].to_list()
     puts = rows.filter(pl.col("operation") == "PUT")
     if uid is not None:
@@ -117,8 +119,9 @@ def stored_object(
     if version is not None:
         puts = puts.filter(pl.col("version") == version)
     if not puts.height:
-        wanted = " ".join(filter(None, (f"version {version}" if version else "",
-                                        f"uid {uid}" if uid else "")))
+        wanted = " ".join(
+            filter(None, (f"version {version}" if version else "", f"uid {uid}" if uid else ""))
+        )
         raise NotFoundError(f"{key} has no state with {wanted or 'a value'} in this record")
     row = puts.row(-1, named=True)
     end = next((r for r in ended if r > row["revision"]), None)
@@ -139,8 +142,9 @@ def changes_between(
     rows: list[dict[str, Any]] = []
     for step in diff(state, without_managed_fields(new.object)):
         before = None if step["op"] == "add" else _value_at(state, step["path"])
-        rows.append({"op": step["op"], "path": step["path"], "old": before,
-                     "new": step.get("value")})
+        rows.append(
+            {"op": step["op"], "path": step["path"], "old": before, "new": step.get("value")}
+        )
         state = apply([step], state)
     return rows
 

@@ -20,6 +20,7 @@ from tracekit.store import Store, StoreReader
 
 __all__ = ["report_data", "write_data", "write_report"]
 
+_UNREAD = ["patch", "heartbeats"]  # most of the bytes, and no section shows them
 _COUNTED = (("revisions", "objects", "revision"), ("log records", "log_lines", None))
 
 
@@ -37,7 +38,7 @@ def report_data(store: Store, cluster: str) -> tuple[dict[str, QueryResult], Rep
     for name in names:
         query = runner.catalog.get(name)
         frame = runner.run(name).filter(pl.col("cluster") == cluster)
-        results[name] = result_of(query, frame)
+        results[name] = result_of(query, frame.drop(_UNREAD, strict=False))
     return results, _facts(StoreReader(store), cluster)
 
 

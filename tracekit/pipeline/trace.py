@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from tracekit.errors import StoreError
 from tracekit.model.options import CollectOptions, CollectSummary, ReplaySummary
 from tracekit.pipeline import collect as collecting
 from tracekit.pipeline import lookup, replay, report, verify, views
@@ -32,7 +33,16 @@ class Trace:
 
     @property
     def _store(self) -> Store:
+        self._refuse_file()
         return Store(self.folder)
+
+    def _refuse_file(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(
+                "this is a file, a store is a folder",
+                where=str(self.folder),
+                todo="name another place with --store",
+            )
 
     @property
     def _reader(self) -> StoreReader:
@@ -55,6 +65,7 @@ class Trace:
             SourceError, FormatError: If a named source cannot be read.
             StoreError: If the store refuses the rows.
         """
+        self._refuse_file()
         store = Store.create(self.folder)
         paths = [str(source) for source in sources]
         return collecting.collect(store, paths, options or CollectOptions(), progress)
@@ -87,6 +98,10 @@ class Trace:
     def state_at(self, point: int | datetime) -> dict[str, Any]:
         """Return nodes and pods at a revision or time, see ``views.state_at``."""
         return views.state_at(self._store, self.cluster, point)
+
+    def revision_time(self, revision: int) -> dict[str, Any]:
+        """Return when a revision was written, see ``views.revision_time``."""
+        return views.revision_time(self._reader, self.cluster, revision)
 
     def pod(self, namespace: str, name: str, *, uid: str | None = None) -> views.PodLife:
         """Return the life of a pod name, see ``views.pod_life``."""

@@ -16,7 +16,15 @@ from tracekit.model.tables import TABLES
 from tracekit.query import QueryRunner
 from tracekit.store import Store, StoreReader
 
-__all__ = ["PodLife", "pod_life", "query_runner", "require_replay", "revision_at", "state_at"]
+__all__ = [
+    "PodLife",
+    "pod_life",
+    "query_runner",
+    "require_replay",
+    "revision_at",
+    "revision_time",
+    "state_at",
+]
 
 PodLife = dict[str, pl.DataFrame]
 
@@ -46,6 +54,18 @@ def require_replay(store: Store) -> None:
         )
 
 
+def revision_time(reader: StoreReader, cluster: str, revision: int) -> dict[str, Any]:
+    """Return ``at``, ``at_certainty`` and ``at_error_seconds`` of a revision of the record.
+
+    Raises:
+        NotFoundError: If the record has no such revision.
+    """
+    rows = reader.rows("revision_times", cluster).filter(pl.col("revision") == revision)
+    if not rows.height:
+        raise NotFoundError(f"no revision {revision} in the record")
+    return rows.select("at", "at_certainty", "at_error_seconds").row(0, named=True)
+
+
 def revision_at(reader: StoreReader, cluster: str, point: int | datetime) -> int:
     """Return the revision that stood at a revision or time.
 
@@ -60,11 +80,18 @@ def revision_at(reader: StoreReader, cluster: str, point: int | datetime) -> int
     if not before.height:
         first = times.row(0, named=True) if times.height else None
         raise NotFoundError(
-            f"{point} lies before the record",
-            todo=f"it begins at revision {first['revision']} ({first['at']})" if first
+            f"{_words(point)} lies before the record",
+            todo=f"it begins at revision {first['revision']}, {_words(first['at'])}"
+            if first
             else "the cluster has no object revisions: collect an etcd stream",
         )
     return int(before["revision"][-1])
+
+
+def _words(point: int | datetime | None) -> str:
+    if isinstance(point, datetime):
+        return f"{point:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return "time unknown" if point is None else f"revision {point}"
 
 
 def state_at(store: Store, cluster: str, point: int | datetime) -> dict[str, Any]:
@@ -82,8 +109,7 @@ def state_at(store: Store, cluster: str, point: int | datetime) -> dict[str, Any
     reader = StoreReader(store)
     revision = revision_at(reader, cluster, point)
     stands = (pl.col("from_revision") <= revision) & (pl.col("to_revision") > revision)
-    times = reader.rows("revision_times", cluster)
-    at = times.filter(pl.col("revision") == revision)["at"][0]
+    at = revision_time(reader, cluster, revision)["at"]
     spans = reader.rows("node_spans", cluster).filter(stands).sort("node")
     placed = reader.rows("placements", cluster).filter(stands)
     requested = _requested(placed)
@@ -107,7 +133,7 @@ def state_at(store: Store, cluster: str, point: int | datetime) -> dict[str, Any
 
 
 def _requested(placed: pl.DataFrame) -> dict[str, dict[str, int]]:
-    requested: dict[str, dict[str, int]] = defaultdict(lambda: {"pods": 0})
+    requested: dict[str, dict[str, int]] = defaultdict(lambda: {"cpu": 0, "memory": 0, "pods": 0})
     for row in placed.iter_rows(named=True):
         node = requested[row["node"]]
         node["pods"] += 1
@@ -146,8 +172,10 @@ def pod_life(
     """
     require_replay(store)
     runner = query_runner(store)
-    who = (pl.col("cluster") == cluster) & (pl.col("namespace") == namespace) & (
-        pl.col("pod") == name
+    who = (
+        (pl.col("cluster") == cluster)
+        & (pl.col("namespace") == namespace)
+        & (pl.col("pod") == name)
     )
     pods = StoreReader(store).rows("pods", cluster)
     mine = pods.filter(who)
@@ -160,17 +188,17 @@ def pod_life(
         frame = runner.run(query).filter(who)
         life[query] = frame if uid is None else frame.filter(pl.col("uid") == uid)
     ids = life["attempts"]["attempt_id"].implode()
-    life["attempt_reasons"] = runner.run("attempt_reasons").filter(
-        pl.col("attempt_id").is_in(ids)
-    )
+    life["attempt_reasons"] = runner.run("attempt_reasons").filter(pl.col("attempt_id").is_in(ids))
     return life
 
 
 def _unknown_pod(pods: pl.DataFrame, wanted: str, uid: str | None) -> NotFoundError:
     names = sorted({f"{n}/{p}" for n, p in pods.select("namespace", "pod").iter_rows()})
     if uid is not None and wanted in names:
-        return NotFoundError(f"pod {wanted} has no incarnation with uid {uid}",
-                             todo=f"see them with tracekit replay {wanted}")
+        return NotFoundError(
+            f"pod {wanted} has no incarnation with uid {uid}",
+            todo=f"see them with tracekit replay {wanted}",
+        )
     near = difflib.get_close_matches(wanted, names, n=5, cutoff=0.4)
     return NotFoundError(
         f"no pod {wanted} in the record",

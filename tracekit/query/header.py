@@ -58,8 +58,12 @@ def read_header(text: str, *, where: str = "") -> QueryHeader:
         for name in line.split(",")
         if name.strip()
     )
-    for part, value in (("summary", summary), ("@grain", grain), ("@column", columns),
-                        ("@source", sources)):
+    for part, value in (
+        ("summary", summary),
+        ("@grain", grain),
+        ("@column", columns),
+        ("@source", sources),
+    ):
         if not value:
             raise QueryError(f"the header has no {part}", where=where, todo="see CONTRIBUTING")
     return QueryHeader(summary, grain, columns, sources)

@@ -14,8 +14,12 @@ _RFC3339 = "%Y-%m-%dT%H:%M:%S%.6fZ"
 
 
 def result_of(query: ShippedQuery, frame: pl.DataFrame) -> QueryResult:
-    """Return the rows of a shipped query with the words that explain them."""
-    columns = tuple(QueryColumn(c.name, c.unit, c.meaning) for c in query.header.columns)
+    """Return the rows of a shipped query, whole or without some columns, with its words."""
+    columns = tuple(
+        QueryColumn(c.name, c.unit, c.meaning)
+        for c in query.header.columns
+        if c.name in frame.columns
+    )
     texts = frame.with_columns(
         pl.col(name).dt.strftime(_RFC3339)
         for name, dtype in frame.schema.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -13,6 +14,7 @@ from tracekit.errors import QueryError
 from tracekit.model.diagnostics import CODES
 from tracekit.model.tables import TABLES, ColumnType, Table
 from tracekit.query.catalog import Catalog
+from tracekit.query.relations import frame_of
 
 __all__ = ["QueryRunner"]
 
@@ -51,7 +53,7 @@ class QueryRunner:
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
         for name, function in self._functions.items():
-            connection.create_function(name, function, ["VARCHAR"], "VARCHAR")  # type: ignore[list-item,arg-type]
+            connection.create_function(name, function, ["VARCHAR"], "VARCHAR")
         for table in TABLES.values():
             connection.execute(f"CREATE VIEW {table.name}_rows AS {self._table_sql(table)}")
         connection.execute(f"CREATE VIEW diagnostic_codes_rows AS {_codes_sql()}")
@@ -97,35 +99,28 @@ class QueryRunner:
 
     def _fetch(self, sql: str, where: str) -> pl.DataFrame:
         try:
-            relation = self._connection.sql(sql)
-            if relation is None:
-                return pl.DataFrame()
-            return _plain(pl.DataFrame(relation))
+            return frame_of(self._connection, sql)
         except duckdb.Error as error:
             raise self._failed(error, where) from error
 
     def _failed(self, error: duckdb.Error, where: str) -> QueryError:
-        words = str(error).strip().splitlines()
+        # DuckDB says what is wrong, then often what it could have been, then shows the place.
+        told = itertools.takewhile(bool, str(error).strip().splitlines())
         return QueryError(
-            words[0], where=where, todo="see tables and columns with tracekit query --list"
+            " ".join(line.strip() for line in told),
+            where=where,
+            todo="see the queries and their columns with tracekit query --list",
         )
 
 
 def _codes_sql() -> str:
     """Return the closed list of diagnostic codes as SQL."""
     rows = ", ".join(
-        "(" + ", ".join("'" + t.replace("'", "''") + "'" for t in
-                        (c.code, c.severity, c.meaning, c.remedy)) + ")"
+        "("
+        + ", ".join(
+            "'" + t.replace("'", "''") + "'" for t in (c.code, c.severity, c.meaning, c.remedy)
+        )
+        + ")"
         for c in CODES.values()
     )
     return f"SELECT * FROM (VALUES {rows}) AS c (code, severity, meaning, remedy)"
-
-
-def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """Turn DuckDB's wide numbers into the contract's: integers of 64 bits, floats."""
-    casts = [
-        pl.col(name).cast(pl.Int64 if dtype == pl.Int128 else pl.Float64)
-        for name, dtype in frame.schema.items()
-        if dtype == pl.Int128 or dtype.is_decimal()
-    ]
-    return frame.with_columns(casts) if casts else frame

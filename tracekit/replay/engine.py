@@ -27,7 +27,7 @@ from tracekit.replay.owners import Owners
 from tracekit.replay.pending import PendingFold
 from tracekit.replay.placements import PlacementFold
 from tracekit.replay.pods import PodFold
-from tracekit.replay.scores import SCORE_WORDS, score_rows
+from tracekit.replay.scores import SCORE_WORDS
 from tracekit.replay.usage import fold_usage
 from tracekit.replay.workloads import WorkloadFold
 
@@ -191,10 +191,12 @@ def _when(attempt: Attempt, times: Mapping[int, RevisionTime]) -> Row:
     at_us: int | None = None
     certainty, error_us = "unknown", None
     if attempt.log is not None and attempt.log.at_us is not None:
-        at_us, certainty, error_us = attempt.log.at_us, attempt.log.certainty, 0
+        # An inferred year and zone rest on evidence (log_clocks); the time of day is the log's.
+        told = attempt.log.certainty != "unknown"
+        at_us, certainty, error_us = attempt.log.at_us, "observed" if told else "unknown", 0
     elif attempt.event is not None:
         at_us, certainty, error_us = attempt.event.at_us, "observed", attempt.event.error_us
-    elif revision in times:
+    elif revision is not None and revision in times:
         time = times[revision]
         at_us, certainty, error_us = time.at_us, time.certainty, time.error_us
     return {

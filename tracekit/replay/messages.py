@@ -220,7 +220,8 @@ def _count_last(piece: str) -> ParsedReason:
 
 
 def _parse_fit_failures(text: str) -> ParsedVerdict | None:
-    per_node = tuple((m[1], m[2].strip()) for m in _FIT_FAILURE.finditer(text))
+    found = ((m[1], m[2].strip()) for m in _FIT_FAILURE.finditer(text))
+    per_node = tuple((node, reason) for node, reason in found if reason)
     if not per_node:
         return None
     counts: dict[str, int] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -40,17 +41,19 @@ def _node_steps(node: str, spans: list[Row], placements: list[Row]) -> Iterator[
         requests = {**orjson.loads(placement["requests"]), "pods": 1}
         turns[placement["from_revision"]].append((1, requests))
         turns[placement["to_revision"]].append((-1, requests))
-    edges = sorted({*turns, *(s["from_revision"] for s in spans), *(s["to_revision"] for s in spans)})
+    ends = {s[end] for s in spans for end in ("from_revision", "to_revision")}
+    edges = sorted({*turns, *ends})
     requested: dict[str, int] = defaultdict(int)
     spans = sorted(spans, key=lambda s: s["from_revision"])
     place = 0
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         for sign, requests in turns.get(start, ()):
             for resource, amount in requests.items():
                 requested[resource] += sign * amount
         while place < len(spans) and spans[place]["to_revision"] <= start:
             place += 1
-        span = spans[place] if place < len(spans) and spans[place]["from_revision"] <= start else None
+        ahead = spans[place] if place < len(spans) else None
+        span = ahead if ahead is not None and ahead["from_revision"] <= start else None
         if span is not None or any(requested.values()):
             yield from _step(node, span, requested, start, end)
 

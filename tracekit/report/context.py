@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from tracekit.model.results import QueryResult, ReportFacts
+from tracekit.report.anchors import link_to, pod_anchor
 from tracekit.report.fields import Row, instant, number, text
 from tracekit.report.instants import Window, parse_instant
 from tracekit.report.marks import percent_of_plot
 from tracekit.report.numbers import error_bound
 from tracekit.report.page import Axis, Cell, ColumnHelp, Query
 
-__all__ = ["Context", "Zone", "make_context", "node_anchor", "node_href", "pod_key"]
+__all__ = ["Context", "Zone", "make_context", "pod_key"]
+
+ZONE_COLOURS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,16 @@ class Context:
 
     def pod_href(self, key: str) -> str:
         """Return the link to a pod's page, empty when the file has none."""
-        return f"#pod/{quote(key, safe='')}" if key in self.pods else ""
+        return link_to(pod_anchor(key)) if key in self.pods else ""
 
     def zone(self, name: str) -> Zone:
         """Return a zone by its label; an unknown one counts as unlabelled."""
         return self.zones.get(name) or Zone(name, "zn", "–")
+
+    def zone_note(self) -> str:
+        """Return what to know about zone colours when they are used more than once."""
+        many = len(self.zones) - 1 > ZONE_COLOURS
+        return " Zone colours repeat; the names and letters tell zones apart." if many else ""
 
     def time(self, row: Row, name: str = "at", digits: int = 3) -> Cell:
         """Return an instant with its bound; a time that nobody observed looks so."""
@@ -97,16 +104,6 @@ def _bound(row: Row) -> str:
 def pod_key(row: Row) -> str:
     """Return what tells one pod from another: its uid, else its name."""
     return text(row, "uid") or f"{text(row, 'namespace')}/{text(row, 'pod')}"
-
-
-def node_anchor(node: str) -> str:
-    """Return the id of a node's row."""
-    return f"node/{node}"
-
-
-def node_href(node: str) -> str:
-    """Return the link to a node's row."""
-    return f"#node/{quote(node, safe='')}"
 
 
 def make_context(results: Mapping[str, QueryResult], facts: ReportFacts) -> Context:
@@ -163,7 +160,7 @@ def _zones(results: Mapping[str, QueryResult]) -> dict[str, Zone]:
     }
     labelled = sorted(names - {""})
     letters = _letters(labelled)
-    zones = {n: Zone(n, f"z{i % 3}", letters[n]) for i, n in enumerate(labelled)}
+    zones = {n: Zone(n, f"z{i % ZONE_COLOURS}", letters[n]) for i, n in enumerate(labelled)}
     zones[""] = Zone("", "zn", "–")
     return zones
 

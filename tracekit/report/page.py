@@ -6,7 +6,7 @@ from a closed set of class names and every geometry is made of numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tracekit.report.instants import Tick
 
@@ -311,7 +311,10 @@ Block = Figure | PodSection | Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One section; it stays when empty. ``badge`` is the number beside its name."""
+    """One section; ``badge`` is the number beside its name.
+
+    A section without a row stays: ``empty`` says what to collect, ``queries`` what was asked.
+    """
 
     id: str
     title: str
@@ -319,6 +322,7 @@ class Section:
     badge: str
     blocks: tuple[Block, ...]
     empty: str = ""
+    queries: tuple[Query, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,4 +336,3 @@ class Page:
     revisions: str
     generated_by: str
     sections: tuple[Section, ...]
-    queries: tuple[Query, ...] = field(default=())

@@ -6,29 +6,15 @@ bidirectional overrides and lone surrogates are printed as their code, not obeye
 
 from __future__ import annotations
 
-import re
-
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from tracekit.assets import asset_folder
 from tracekit.errors import ReportError
+from tracekit.report.anchors import visible
 from tracekit.report.page import Page
 
-__all__ = ["render", "visible"]
-
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-    "\ud800-\udfff\ufff9-\uffff]"
-)
-
-
-def visible(words: str) -> str:
-    r"""Return a text with its unseen characters as codes: U+202E becomes ``\u202e``.
-
-    Source: Unicode Standard Annex 9, explicit directional formatting characters.
-    """
-    return _UNSEEN.sub(lambda m: f"\\u{ord(m[0]):04x}", words)
+__all__ = ["render"]
 
 
 def _finalize(value: object) -> object:

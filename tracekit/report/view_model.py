@@ -42,6 +42,9 @@ SECTIONS: Mapping[str, Builder] = {
     "evidence": build_evidence,
 }
 
+# These two say something about an empty record too.
+_ALWAYS = ("verdict", "evidence")
+
 
 def build_view(
     results: Mapping[str, QueryResult], facts: ReportFacts, spec: ReportSpec | None = None
@@ -85,15 +88,25 @@ def _section(context: Context, spec: SectionSpec, numbering: count[int]) -> Sect
             where="report.toml",
             todo=f"use one of {', '.join(SECTIONS)}",
         )
+    is_empty = not any(context.rows(q) for q in spec.queries)
+    if is_empty and spec.id not in _ALWAYS:
+        return Section(
+            id=spec.id,
+            title=spec.title,
+            lead=spec.lead,
+            badge="",
+            blocks=(),
+            empty=spec.empty,
+            queries=context.queries(*spec.queries),
+        )
     blocks, badge = builder(context)
-    has_rows = any(context.rows(q) for q in spec.queries)
     return Section(
         id=spec.id,
         title=spec.title,
         lead=spec.lead,
         badge=badge,
         blocks=tuple(_numbered(b, numbering) for b in blocks),
-        empty="" if has_rows else spec.empty,
+        empty=spec.empty if is_empty else "",
     )
 
 

@@ -74,7 +74,7 @@ _Opener = Callable[[BinaryIO], BinaryIO]
 _MAGIC: tuple[tuple[bytes, _Opener], ...] = (
     (b"\x1f\x8b", lambda raw: cast(BinaryIO, gzip.GzipFile(fileobj=raw))),
     (b"BZh", lambda raw: cast(BinaryIO, bz2.BZ2File(raw))),
-    (b"\xfd7zXZ\x00", lambda raw: cast(BinaryIO, lzma.LZMAFile(raw))),
+    (b"\xfd7zXZ\x00", lambda raw: cast(BinaryIO, lzma.LZMAFile(raw))),  # noqa: SIM115
     (
         b"\x28\xb5\x2f\xfd",
         lambda raw: zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(

@@ -42,7 +42,10 @@ def delta_schema(table: Table) -> deltalake.Schema:
 def conform(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Put a frame's columns in the table's order and types.
 
-    A missing column becomes null; an unknown one is a bug and raises ``ValueError``.
+    A missing column becomes null.
+
+    Raises:
+        ValueError: If the frame has a column that the table has not; that is a bug.
     """
     schema = polars_schema(table)
     unknown = set(frame.columns) - set(schema)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tracekit.report import numbers
-from tracekit.report.context import Context, node_href
+from tracekit.report.anchors import link_to, node_anchor
+from tracekit.report.context import Context
 from tracekit.report.fields import Row, instant, number, text
 from tracekit.report.instants import PLOT_WIDTH
 from tracekit.report.legends import apart
@@ -173,7 +174,7 @@ def _heat(context: Context, nodes: list[_Node]) -> Figure:
         id="fig-nodes",
         title="Requested share of each node over time",
         caption="One row a node under the total of its zone; a step for each change. Values on "
-        "the right stand at the end of the window.",
+        "the right stand at the end of the window." + context.zone_note(),
         queries=context.queries("node_balance", "node_changes"),
         legend=_heat_legend(),
         chart=chart if nodes else None,
@@ -228,7 +229,7 @@ def _node_row(context: Context, node: _Node) -> StripRow:
     return StripRow(
         label=node.name,
         more=node.state,
-        href=node_href(node.name),
+        href=link_to(node_anchor(node.name)),
         tone="open" if node.state == "open" else "",
         strips=_strips(context, node.pieces),
         overlays=_overlays(context, node.spans),
@@ -277,7 +278,7 @@ def _node_table(context: Context, nodes: list[_Node]) -> Table | None:
     for node in nodes:
         zone = context.zone(node.zone)
         cells = [
-            Cell(text=node.name, href=node_href(node.name)),
+            Cell(text=node.name, href=link_to(node_anchor(node.name))),
             Cell(text=node.zone or "none", tone=zone.css),
             Cell(text=node.state),
         ]
@@ -445,4 +446,4 @@ def _extreme(members: Iterable[_Node], fullest: bool) -> Cell:
     if not ranked:
         return Cell(text="none", tone="mut")
     share, _, name = ranked[0]
-    return Cell(text=name, more=f"{numbers.percent(share)} cpu", href=node_href(name))
+    return Cell(text=name, more=f"{numbers.percent(share)} cpu", href=link_to(node_anchor(name)))

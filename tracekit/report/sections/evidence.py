@@ -95,7 +95,7 @@ def _diagnostics(context: Context) -> Figure:
         caption="What was damaged, unknown or assumed while reading, by kind and source.",
         queries=context.queries("diagnostics"),
         table=table if rows else None,
-        empty="" if rows else "Nothing was damaged: every record that was read is in the store.",
+        empty="" if rows else "No damage is recorded.",
     )
 
 

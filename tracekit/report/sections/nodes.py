@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tracekit.report import numbers
-from tracekit.report.context import Context, node_anchor, node_href
+from tracekit.report.anchors import link_to, node_anchor
+from tracekit.report.context import Context
 from tracekit.report.fields import Row, text
 from tracekit.report.marks import percent_of_plot
 from tracekit.report.node_states import NodeSpan, natural_order, node_spans
@@ -118,7 +119,7 @@ def _change_row(context: Context, row: Row) -> tuple[Cell, ...]:
     return (
         context.time(row),
         Cell(text=text(row, "revision"), tone="r"),
-        Cell(text=text(row, "node"), href=node_href(text(row, "node"))),
+        Cell(text=text(row, "node"), href=link_to(node_anchor(text(row, "node")))),
         Cell(text=zone.name or "none", tone=zone.css),
         Cell(text=text(row, "change").replace("_", " "), tone="b"),
         Cell(text=text(row, "detail") or numbers.UNKNOWN, tone="wide"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tracekit.report import numbers
+from tracekit.report.anchors import pod_anchor
 from tracekit.report.causes import cause_of, has_no_node
 from tracekit.report.context import Context
 from tracekit.report.fields import Row, flag, instant, number, text, whole, words
@@ -53,7 +54,7 @@ def build_pod_page(context: Context, rows: PodRows) -> PodPage:
     failed = [a for a in rows.attempts if text(a, "verdict") == "unschedulable"]
     waited = sum(number(p, "seconds") or 0.0 for p in rows.pending if has_no_node(p))
     return PodPage(
-        anchor=f"pod/{rows.key}",
+        anchor=pod_anchor(rows.key),
         name=f"{text(first, 'namespace')}/{text(first, 'pod')}",
         facts=_facts(rows),
         claim=_claim(rows, ends, waited, len(failed)),

@@ -131,7 +131,7 @@ def _strips(context: Context, rows: list[Row], spreads: Mapping[_Key, _Spread]) 
         id="fig-zones",
         title="Zones that hold a running replica, over time",
         caption="Workloads with two or more running replicas at the end, those at risk first. "
-        "Counts on the right are replicas in each zone at the end.",
+        "Counts on the right are replicas in each zone at the end." + context.zone_note(),
         queries=context.queries("zone_spread", "zone_redundancy"),
         legend=_legend(),
         chart=chart if kept else None,

@@ -1,0 +1,142 @@
+"""Rows of ``objects`` in the making: what every source of etcd changes has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tracekit.decode.kubernetes import ValueMeta, read_meta
+from tracekit.model.batches import Batch, Gap
+from tracekit.model.diagnostics import Diagnostic
+
+__all__ = ["Change", "ObjectRows", "Redact", "shown"]
+
+Redact = Callable[[str, bytes, str], tuple[bytes, bool]]
+
+_DETAIL = 200
+_NOTHING = ValueMeta("none", "", "", "", "", "")
+_OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
+_SCHEMA: dict[str, pl.DataType] = {
+    "revision": pl.Int64(),
+    "sub": pl.Int64(),
+    "key": pl.String(),
+    "operation": pl.String(),
+    "version": pl.Int64(),
+    "create_revision": pl.Int64(),
+    "lease": pl.Int64(),
+    "encoding": pl.String(),
+    "api_version": pl.String(),
+    "kind": pl.String(),
+    "namespace": pl.String(),
+    "name": pl.String(),
+    "uid": pl.String(),
+    "value": pl.Binary(),
+    "prev_value": pl.Binary(),
+    "redacted": pl.Boolean(),
+    "record_no": pl.Int64(),
+}
+
+
+class Change(NamedTuple):
+    """One change of one key, its value as etcd had it; empty bytes for no value."""
+
+    revision: int
+    sub: int
+    key: str
+    deleted: bool
+    version: int
+    create_revision: int
+    lease: int
+    value: bytes
+    previous: bytes
+    record_no: int
+
+
+class ObjectRows:
+    """Columns that grow, a change at a time.
+
+    Args:
+        redact: Replaces payloads; None keeps them.
+
+    Attributes:
+        cluster_uid: uid of the kube-system namespace, once it was seen.
+    """
+
+    def __init__(self, redact: Redact | None) -> None:
+        self._redact = redact
+        self._columns: list[list[Any]] = [[] for _ in _SCHEMA]
+        self._append = tuple(column.append for column in self._columns)
+        self._records = 0
+        self.cluster_uid: str | None = None
+        self.diagnostics: list[Diagnostic] = []
+        self.gaps: list[Gap] = []
+
+    def note(self, code: str, position: int, detail: str) -> None:
+        """Add a diagnostic."""
+        self.diagnostics.append(Diagnostic(code=code, position=position, detail=detail))
+
+    def add(self, change: Change) -> None:
+        """Add one change; identity is read from the value, or for a delete from the one before."""
+        value = b"" if change.deleted else change.value
+        told = value or change.previous
+        meta = read_meta(told) if told else _NOTHING
+        if meta.kind == "Namespace" and meta.name == "kube-system":
+            self.cluster_uid = meta.uid
+        if meta.encoding in _OPAQUE and not _is_bookkeeping(change.key):
+            self.note(_OPAQUE[meta.encoding], change.record_no, change.key[:_DETAIL])
+        value, changed = self._redacted(meta, value)
+        previous, _ = self._redacted(meta, change.previous)
+        self._records += 1
+        row = (
+            change.revision,
+            change.sub,
+            change.key,
+            "DELETE" if change.deleted else "PUT",
+            change.version,
+            change.create_revision,
+            change.lease,
+            "none" if change.deleted else meta.encoding,
+            meta.api_version,
+            meta.kind,
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            None if change.deleted else value,
+            previous or None,
+            changed,
+            change.record_no,
+        )
+        for append, cell in zip(self._append, row, strict=True):
+            append(cell)
+
+    def batch(self) -> Batch:
+        """Return the rows so far as a batch of ``objects``."""
+        columns = dict(zip(_SCHEMA, self._columns, strict=True))
+        frame = pl.DataFrame(columns, schema=_SCHEMA, orient="col")
+        return Batch(
+            table="objects",
+            frame=frame,
+            records=self._records,
+            diagnostics=self.diagnostics,
+            gaps=self.gaps,
+        )
+
+    def _redacted(self, meta: ValueMeta, value: bytes) -> tuple[bytes, bool]:
+        if self._redact is None or not value:
+            return value, False
+        return self._redact(meta.kind, value, meta.encoding)
+
+
+def _is_bookkeeping(key: str) -> bool:
+    """Tell whether a key is the API server's own note, not an object.
+
+    Source: apiserver ``storage/etcd3/compact.go``, key ``compact_rev_key``.
+    """
+    return key.rsplit("/", 1)[-1] == "compact_rev_key"
+
+
+def shown(text: bytes) -> str:
+    """Return the beginning of bytes as text, for a diagnostic."""
+    return text[:_DETAIL].decode("utf-8", "backslashreplace")
