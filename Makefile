@@ -48,7 +48,7 @@ format: $(DEV) ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 
 bench: $(DEV) ## the benchmarks, as ratios beside their peers
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@$(BIN)/python -m benchmarks.run
 
 lock: $(DEV) ## renew the hashed locks from pyproject.toml
 	@.ci/lock

@@ -73,7 +73,7 @@ def fill(text: str, name: str, parts: tuple[str, ...]) -> str:
 def commands() -> str:
     """Return every command with its help, as click prints it."""
     # The command line is imported when asked for: the other parts do without it.
-    from tracekit.cli.main import main as group
+    from tracekit.cli.main import tracekit as group
 
     lines = list(_table(("command", "does"), _command_rows(group, "tracekit")))
     for path, command in _walk(group, "tracekit"):

@@ -59,6 +59,7 @@ shares AS (
     AND u.to_revision > s.from_revision
   WHERE u.allocatable > 0
 ),
+-- A sum of floats depends on their order, and threads have none.
 measured AS (
   SELECT
     cluster,
@@ -67,12 +68,12 @@ measured AS (
     to_revision,
     max(last_revision) AS last_revision,
     count(ratio) AS nodes,
-    avg(ratio) AS mean_ratio,
-    stddev_pop(ratio) AS stddev_ratio,
+    avg(ratio ORDER BY place) AS mean_ratio,
+    stddev_pop(ratio ORDER BY place) AS stddev_ratio,
     max(ratio) AS max_ratio,
     min(ratio) AS min_ratio,
-    sum(ratio) AS total_ratio,
-    sum(CASE WHEN ready THEN place * ratio END) AS placed_ratio,
+    sum(ratio ORDER BY place) AS total_ratio,
+    sum(CASE WHEN ready THEN place * ratio END ORDER BY place) AS placed_ratio,
     sum(stranded) AS stranded
   FROM shares
   GROUP BY cluster, resource, from_revision, to_revision

@@ -6,10 +6,10 @@
 -- @column uid  text; uid of the pod
 -- @column workload  text; topmost controller that the record knows, else Pod/name
 -- @column node  text; node it left
--- @column at  time; estimated time of the deciding revision
+-- @column at  time; estimated time of the deciding revision, or the time a text tells
 -- @column at_certainty  text; observed, estimated or unknown
 -- @column at_error_seconds  seconds; bound on the error of at
--- @column revision  revision; etcd revision that decided it
+-- @column revision  revision; etcd revision that decided it, null when only a text tells
 -- @column cause  text; why it left
 -- @column detail  text; the evidence in words
 -- @column actor  text; who did it, where known
@@ -27,9 +27,16 @@ SELECT
   m.uid,
   p.workload,
   m.node,
-  t.at,
-  t.at_certainty,
-  t.at_error_seconds,
+  coalesce(t.at, m.told_at) AS at,
+  CASE
+    WHEN t.revision IS NOT NULL THEN t.at_certainty
+    WHEN m.told_at IS NOT NULL THEN 'observed'
+    ELSE 'unknown'
+  END AS at_certainty,
+  CASE
+    WHEN t.revision IS NULL AND m.told_at IS NOT NULL THEN 1
+    ELSE t.at_error_seconds
+  END AS at_error_seconds,
   m.revision,
   m.cause,
   m.detail,
@@ -42,7 +49,7 @@ SELECT
   m.evidence
 FROM moves_rows AS m
 LEFT JOIN pods_rows AS p
-  ON p.cluster = m.cluster AND p.uid = m.uid
+  ON p.cluster = m.cluster AND p.uid = m.uid AND m.uid != ''
 LEFT JOIN revision_times_rows AS t
   ON t.cluster = m.cluster AND t.revision = m.revision
-ORDER BY m.cluster, m.revision, m.namespace, m.pod, m.uid
+ORDER BY m.cluster, m.revision, m.namespace, m.pod, m.uid, m.detail

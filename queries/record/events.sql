@@ -13,7 +13,11 @@
 -- @column count  count; occurrences so far, as the event counts
 -- @column source  text; component that reported it
 -- @column related  json; reference to the related object
--- @column revision  revision; etcd revision that told it
+-- @column revision  revision; etcd revision that told it, null for a text
+-- @column first_at  time; when it happened first, as the event says
+-- @column age_seconds  seconds; age of the last occurrence when it was printed, where only ages are told
+-- @column first_age_seconds  seconds; age of the first occurrence when it was printed
+-- @column reasons  json; node groups by reason in an autoscaler's refusal, null for others
 -- @source event_occurrences_rows
 SELECT
   e.cluster,
@@ -29,6 +33,10 @@ SELECT
   e.count,
   e.source,
   e.related,
-  e.revision
+  e.revision,
+  e.first_at,
+  e.age_seconds,
+  e.first_age_seconds,
+  e.reasons
 FROM event_occurrences_rows AS e
 ORDER BY e.cluster, e.at, e.revision, e.sub

@@ -15,7 +15,12 @@
 -- @column nodes_evaluated  nodes; nodes the scheduler filtered, where the log tells it
 -- @column nodes_feasible  nodes; nodes that passed, where the log tells it
 -- @column message  text; the scheduler's words
--- @column sources  text; which of condition, binding, event and log told it
+-- @column sources  text; which of condition, binding, event and log told it, message for bare words
+-- @column prefilter  bool; a PreFilter plugin refused the pod, one reason for all nodes
+-- @column truncated  bool; the words are cut, counts are lower bounds
+-- @column point  text; extension point that failed, for an error that names it
+-- @column preemption  json; nodes and reasons behind "preemption:", or its text
+-- @column postfilter  text; words of other PostFilter plugins
 -- @source attempts_rows
 SELECT
   a.cluster,
@@ -33,6 +38,11 @@ SELECT
   a.nodes_evaluated,
   a.nodes_feasible,
   a.message,
-  a.sources
+  a.sources,
+  a.prefilter,
+  a.truncated,
+  a.point,
+  a.preemption,
+  a.postfilter
 FROM attempts_rows AS a
 ORDER BY a.cluster, a.at, a.revision, a.namespace, a.pod, a.attempt_id

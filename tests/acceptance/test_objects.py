@@ -83,7 +83,11 @@ def test_every_decoded_object_is_whole_without_redaction(
     recording = recordings(name)
     options = CollectOptions(redact="none")
     trace = build(tmp_path / "store", [recording / STREAM], options, replay=False)
-    for line in truth(recording):
+    lines = truth(recording)
+    hidden = [line for line in lines if any(payloads(line["object"]))]
+    assert hidden
+    # What has no payload is the same with and without redaction: some of it will do.
+    for line in [*hidden, *lines[::10]]:
         found = trace.get(line["key"], revision=line["revision"])
         assert canonical(found.object) == canonical(line["object"]), line["key"]
 

@@ -89,7 +89,8 @@ def test_other_ways_to_a_node_are_those_of_the_stream(name: str, stores: Stores)
     scanned: dict[str, str] = {}
     for change in pod_changes(store.recording / STREAM):
         if change.version == 1 and change.after["spec"].get("nodeName"):
-            mirror = "kubernetes.io/config.mirror" in change.after["metadata"].get("annotations", {})
+            annotations = change.after["metadata"].get("annotations", {})
+            mirror = "kubernetes.io/config.mirror" in annotations
             scanned[change.uid] = "static" if mirror else "preset"
     rows = store.query("bindings").filter(pl.col("path") != "scheduler")
     assert dict(rows.select("uid", "path").iter_rows()) == scanned

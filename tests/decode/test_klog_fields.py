@@ -152,7 +152,7 @@ def test_deep_nesting_does_not_raise() -> None:
         (f'{HEADER}"m" k=<\n\tx', True, True),
         (f'{HEADER}"m" k=<\n\tx\n >', True, False),
         (f'{HEADER}"m" k="x', False, True),
-        (f'{HEADER}"m" k="x', True, False),
+        (f'{HEADER}"m" k="x', True, True),  # pasted: klog ends what it quotes
         (f'{HEADER}"m" k="x"', False, False),
     ],
 )

@@ -27,12 +27,10 @@ from tracekit.cli.screen import (
     plain_text,
     screen_width,
     shorten,
-    shorten_middle,
 )
 
 __all__ = ["diff", "get", "ls"]
 
-_KIND_WIDTH = 20
 _VALUE_LINES = 6
 
 
@@ -42,32 +40,35 @@ _VALUE_LINES = 6
 @cluster_option
 @output_option
 def ls(prefix: str, store: Path, cluster: str | None, output: Format | None) -> None:
-    """List the etcd keys in the store."""
+    """List the etcd keys in the store.
+
+    With each key: its newest revision and how often it changed in the record.
+    """
     import tracekit
 
     keys = tracekit.open(store, cluster=cluster).keys(prefix)
     if chosen(output) == "table":
         show_lines(_key_lines(keys.to_dicts(), screen_width()))
-        click.echo(f"({counted(keys.height, 'key')})", err=True)
+        words = counted(keys.height, "key")
+        click.echo(f"({words}; last is the newest revision, × the changes)", err=True)
     else:
         write_rows(keys, output)
 
 
 def _key_lines(keys: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     """Yield a line a key, or two: a key is there to be copied, so it is never cut."""
-    rows = [("last", "changes", "kind", "key")]
+    rows = [("last", "×", "key", "")]
     for key in keys:
-        last = f"{key['last_revision']}{' deleted' if key['deleted'] else ''}"
-        kind = shorten_middle(plain_text(key["kind"] or "–"), _KIND_WIDTH)
-        rows.append((last, f"{key['changes']:,}", kind, plain_text(key["key"])))
-    widths = [max(columns_of(row[i]) for row in rows) for i in range(3)]
+        ended = "(deleted)" if key["deleted"] else ""
+        rows.append((str(key["last_revision"]), str(key["changes"]), plain_text(key["key"]), ended))
+    widths = [max(len(row[i]) for row in rows) for i in range(2)]
     for row in rows:
-        facts = GUTTER.join(padded(row[i], widths[i], right=i == 1) for i in range(3))
-        if columns_of(facts) + len(GUTTER) + columns_of(row[3]) <= width:
-            yield facts + GUTTER + row[3]
+        facts = GUTTER.join(padded(row[i], widths[i], right=True) for i in range(2))
+        if columns_of(facts) + len(GUTTER) + columns_of(row[2]) + 1 + len(row[3]) <= width:
+            yield f"{facts}{GUTTER}{row[2]} {row[3]}".rstrip()
         else:
-            yield facts.rstrip()
-            yield GUTTER + row[3]
+            yield f"{facts}{GUTTER}{row[3]}".rstrip()
+            yield GUTTER + row[2]
 
 
 @click.command(

@@ -41,9 +41,8 @@ def store_option(command: _Command) -> _Command:
         type=click.Path(path_type=Path),
         envvar="TRACEKIT_STORE",
         default=Path("tracekit-store"),
-        show_default="tracekit-store",
         metavar="DIR",
-        help="Folder of the store; or set $TRACEKIT_STORE.",
+        help="Folder of the store; $TRACEKIT_STORE, else ./tracekit-store.",
     )(command)
 
 
@@ -91,10 +90,9 @@ def write_rows(
 
 
 def _without_cluster(frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    names = frame["cluster"].unique() if "cluster" in frame.columns else ()
-    if len(names) != 1 or frame.width == 1:
+    if "cluster" not in frame.columns or frame.width == 1 or frame["cluster"].n_unique() != 1:
         return frame, ""
-    return frame.drop("cluster"), plain_text(f" of cluster {names[0]}")
+    return frame.drop("cluster"), plain_text(f" of cluster {frame['cluster'][0]}")
 
 
 def show_lines(lines: Iterable[str]) -> None:

@@ -172,8 +172,11 @@ def _write_csv(frame: pl.DataFrame, out: BinaryIO) -> None:
     """Write RFC 4180; null is an empty field, an empty text is ``""``."""
     out.write(",".join(_csv_field(name) for name in frame.columns).encode() + b"\r\n")
     # polars itself leaves a field with a lone carriage return bare: readers then see a new row.
-    fields = pl.DataFrame([_csv_column(_plain(column)) for column in frame.rechunk()])
-    fields.write_csv(out, include_header=False, line_terminator="\r\n", quote_style="never")
+    for rows in frame.iter_slices(_ROWS_AT_ONCE):
+        fields = pl.DataFrame([_csv_column(_plain(column)) for column in rows])
+        # Written by us: polars tells of a reader that went away in an error of its own.
+        text = fields.write_csv(include_header=False, line_terminator="\r\n", quote_style="never")
+        out.write(text.encode())
 
 
 def _csv_field(text: str) -> str:

@@ -52,14 +52,15 @@ def query(text: str | None, show_list: bool, store: Path, output: Format | None)
     if show_list:
         _list(output)
         return
+    sql = _sql(text)
+    rows = trace.query(sql)
+    warn_when_stale(trace)
+    write_rows(rows, output, _json_columns(sql))
+
+
+def _sql(text: str | None) -> str:
     if not text or not text.strip():
         raise UsageError("name a query, or give SQL", todo="see the names with --list")
-    rows = trace.query(_sql(text))
-    warn_when_stale(trace)
-    write_rows(rows, output, _json_columns(text))
-
-
-def _sql(text: str) -> str:
     if not text.startswith("@"):
         return text
     try:

@@ -48,8 +48,7 @@ def report(html: Path | None, data: Path | None, store: Path, cluster: str | Non
     """
     import tracekit
 
-    if html is None and data is None:
-        raise UsageError("say where to", todo="use --html [PATH] or --json PATH")
+    _refuse_nothing(html, data)
     trace = tracekit.open(store, cluster=cluster)
     warn_when_stale(trace)
     if html is not None:
@@ -58,3 +57,8 @@ def report(html: Path | None, data: Path | None, store: Path, cluster: str | Non
     if data is not None:
         trace.report_data(data)
         click.echo(str(data))
+
+
+def _refuse_nothing(html: Path | None, data: Path | None) -> None:
+    if html is None and data is None:
+        raise UsageError("say where to", todo="use --html [PATH] or --json PATH")

@@ -76,13 +76,19 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Break printable text into lines, at spaces where there are any; nothing else is lost."""
+    """Break printable text at a space, else behind a comma, else anywhere; nothing is lost."""
     start = 0
     while (end := start + _fitting(text, start, width)) < len(text):
         end = max(end, start + 1)
-        space = text.rfind(" ", start + (end - start) // 3, end + 1)
-        yield text[start : space if space > start else end]
-        start = space + 1 if space > start else end
+        early = start + (end - start) // 3  # a break before this wastes most of the line
+        space, comma = text.rfind(" ", early, end + 1), text.rfind(",", early, end)
+        if space > start:
+            yield text[start:space]
+            start = space + 1
+        else:
+            end = comma + 1 if comma > start else end
+            yield text[start:end]
+            start = end
     yield text[start:]
 
 

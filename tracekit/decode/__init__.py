@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from tracekit.decode.audit import AuditDecoder
+from tracekit.decode.etcd_get import EtcdGetDecoder
+from tracekit.decode.etcd_snapshot import EtcdSnapshotDecoder
 from tracekit.decode.etcd_watch import EtcdWatchDecoder
 from tracekit.decode.klog import KlogDecoder
 from tracekit.decode.klog_fields import parse_fields
+from tracekit.decode.klog_json import JsonKlogDecoder
+from tracekit.decode.kubectl_json import KubectlJsonDecoder, KubectlTextDecoder
+from tracekit.decode.kubectl_yaml import KubectlYamlDecoder
 from tracekit.decode.kubernetes import DecodedValue, decode_value, make_redactor
+from tracekit.decode.pod_lists import named_pods
+from tracekit.decode.wrapped_log import LooseLogDecoder, WrappedLogDecoder
 from tracekit.errors import FormatError, UsageError
 from tracekit.model.batches import Decoder
 
@@ -15,10 +23,23 @@ __all__ = [
     "decode_value",
     "decoder_for",
     "make_redactor",
+    "named_pods",
     "parse_fields",
 ]
 
-DECODERS: tuple[Decoder, ...] = (EtcdWatchDecoder(), KlogDecoder())
+DECODERS: tuple[Decoder, ...] = (
+    EtcdWatchDecoder(),
+    EtcdSnapshotDecoder(),
+    EtcdGetDecoder(),
+    AuditDecoder(),
+    KubectlJsonDecoder(),
+    KubectlYamlDecoder(),
+    KubectlTextDecoder(),
+    JsonKlogDecoder(),
+    WrappedLogDecoder(),
+    KlogDecoder(),
+    LooseLogDecoder(),
+)
 
 
 def decoder_for(head: bytes, *, path: str, forced: str | None) -> Decoder:

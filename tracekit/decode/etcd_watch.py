@@ -10,8 +10,9 @@ out. A recording that was cut ends in half a line.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, cast
 
 import orjson
 import polars as pl
@@ -48,6 +49,21 @@ _SCHEMA: dict[str, pl.DataType] = {
     "redacted": pl.Boolean(),
     "record_no": pl.Int64(),
 }
+
+_TOLD = (
+    "revision", "sub", "key", "operation", "version", "create_revision", "lease", "record_no",
+)  # fmt: skip
+_READ = ("encoding", "api_version", "kind", "namespace", "name", "uid")
+_DELETED = pl.col("operation") == "DELETE"
+# A delete has no value; what read_meta told then is of the value before.
+_ABSENT = {
+    "encoding": pl.when(_DELETED).then(pl.lit("none")).otherwise("encoding"),
+    "value": pl.when(~_DELETED).then("value"),
+    "prev_value": pl.when(pl.col("prev_value").bin.size() > 0).then("prev_value"),
+}
+
+_Redact = Callable[[str, bytes, str], tuple[bytes, bool]]
+_Event = tuple[int, int, str, str, int, int, int, int]  # the columns of _TOLD
 
 
 class EtcdWatchDecoder:
@@ -88,18 +104,21 @@ class EtcdWatchSession:
 
     def split(self, stream: BinaryIO) -> Iterator[Chunk]:
         """Cut at line ends, about 8 MiB at a time; a longer line stays whole."""
-        rest, record_no = b"", 1
-        while block := stream.read(BLOCK_BYTES):
-            cut = block.rfind(b"\n") + 1
-            if not cut:
-                rest += block
-                continue
-            data = rest + block[:cut]
-            rest = block[cut:]
-            yield Chunk(data, record_no)
-            record_no += data.count(b"\n")
+        block = bytearray(BLOCK_BYTES)  # one for all reads: fresh memory costs page faults
+        view = memoryview(block)
+        rest: list[bytes] = []
+        record_no = 1
+        while filled := _fill(view, stream):
+            cut = block.rfind(b"\n", 0, filled) + 1
+            if cut:
+                data = b"".join([*rest, view[:cut]])
+                rest = []
+                yield Chunk(data, record_no)
+                record_no += data.count(b"\n")
+            if cut < filled:
+                rest.append(bytes(view[cut:filled]))
         if rest:
-            yield Chunk(rest, record_no, last=True)
+            yield Chunk(b"".join(rest), record_no, last=True)
 
     def parse(self, chunk: Chunk) -> Batch:
         """Decode the responses of a chunk: one row an event."""
@@ -141,8 +160,13 @@ class EtcdWatchSession:
             rows.add(number, event)
         if compacted := response.get("CompactRevision"):
             rows.note("WATCH_COMPACTED", number, f"compacted up to revision {compacted}")
-            rows.gaps.append(Gap(from_revision=self._revision + 1, to_revision=compacted - 1,
-                                 cause=f"etcd had compacted revisions below {compacted}"))
+            rows.gaps.append(
+                Gap(
+                    from_revision=self._revision + 1,
+                    to_revision=compacted - 1,
+                    cause=f"etcd had compacted revisions below {compacted}",
+                )
+            )
         elif response.get("Canceled"):
             rows.note("WATCH_CANCELED", number, _shown(orjson.dumps(response)))
 
@@ -159,75 +183,121 @@ class EtcdWatchSession:
 
 
 class _Rows:
-    """Columns that grow, an event at a time."""
+    """The events of a chunk: taken one by one, made into columns all at once."""
 
-    def __init__(
-        self,
-        session: EtcdWatchSession,
-        redact: Callable[[str, bytes, str], tuple[bytes, bool]] | None,
-    ) -> None:
+    def __init__(self, session: EtcdWatchSession, redact: _Redact | None) -> None:
         self._session, self._redact = session, redact
-        self._columns: list[list[Any]] = [[] for _ in _SCHEMA]
-        self._append = tuple(column.append for column in self._columns)
+        self._events: list[_Event] = []
+        self._texts: list[tuple[str, str]] = []
         self.diagnostics: list[Diagnostic] = []
         self.gaps: list[Gap] = []
-        self._records = 0
 
     def note(self, code: str, number: int, detail: str) -> None:
         self.diagnostics.append(Diagnostic(code=code, position=number, detail=detail))
 
     def add(self, number: int, event: dict[str, Any]) -> None:
-        kv = event["kv"]
-        previous = event.get("prev_kv")
-        revision = kv["mod_revision"]
-        key = binascii.a2b_base64(kv["key"]).decode("utf-8", "backslashreplace")
+        """Take an event; its values stay base64 until ``batch``."""
+        kv, previous = event["kv"], event.get("prev_kv")
+        revision, version = kv["mod_revision"], kv.get("version", 0)
+        created, lease = kv.get("create_revision", 0), kv.get("lease", 0)
+        # The bit operations raise TypeError where one is no integer.
+        if (revision | version | created) >> 63 or (lease | 0) >> 63 not in (0, -1):
+            raise ValueError("a number has more than 64 bits")
+        key = _unbase64(kv["key"]).decode("utf-8", "backslashreplace")
         deleted = event.get("type", 0) in (1, "DELETE")
-        value = b"" if deleted else binascii.a2b_base64(kv.get("value", ""))
-        before = binascii.a2b_base64(previous["value"]) if previous and "value" in previous else b""
-        meta = read_meta(value or before) if value or before else _NOTHING
-        if meta.kind == "Namespace" and meta.name == "kube-system":
-            self._session.found_cluster(meta.uid)
-        self._check(meta, number, key)
-        value, changed = self._redacted(meta, value)
-        before, _ = self._redacted(meta, before)
-        self._records += 1
-        row = (
-            revision,
-            self._session.place(revision),
-            key,
-            "DELETE" if deleted else "PUT",
-            kv.get("version", 0),
-            kv.get("create_revision", 0),
-            kv.get("lease", 0),
-            "none" if deleted else meta.encoding,
-            meta.api_version,
-            meta.kind,
-            meta.namespace,
-            meta.name,
-            meta.uid,
-            None if deleted else value,
-            before or None,
-            changed,
-            number,
-        )
-        for append, cell in zip(self._append, row, strict=True):
-            append(cell)
-
-    def _check(self, meta: ValueMeta, number: int, key: str) -> None:
-        code = _OPAQUE.get(meta.encoding)
-        if code and not _is_bookkeeping(key):
-            self.note(code, number, key[:_DETAIL])
-
-    def _redacted(self, meta: ValueMeta, value: bytes) -> tuple[bytes, bool]:
-        if self._redact is None or not value:
-            return value, False
-        return self._redact(meta.kind, value, meta.encoding)
+        operation = "DELETE" if deleted else "PUT"
+        value = "" if deleted else kv.get("value", "")
+        before = previous.get("value", "") if previous else ""
+        sub = self._session.place(revision)
+        self._events.append((revision, sub, key, operation, version, created, lease, number))
+        self._texts.append((value, before))
 
     def batch(self) -> Batch:
-        names = zip(_SCHEMA, self._columns, strict=True)
-        frame = pl.DataFrame({n: c for n, c in names}, schema=_SCHEMA, orient="col")
-        return Batch(table="objects", frame=frame, records=self._records,
-                     diagnostics=self.diagnostics, gaps=self.gaps)
+        """Give the events as a frame, their values decoded, identified and redacted."""
+        values, befores = self._decoded()
+        metas = [
+            read_meta(value or before) if value or before else _NOTHING
+            for value, before in zip(values, befores, strict=True)
+        ]
+        self._look_at(metas)
+        redacted = self._redact_all(metas, values)
+        self._redact_all(metas, befores)
+        told = zip(*self._events, strict=True) if self._events else ((),) * len(_TOLD)
+        columns: dict[str, Any] = dict(zip(_TOLD, told, strict=True))
+        columns |= {name: [getattr(meta, name) for meta in metas] for name in _READ}
+        columns |= {"value": values, "prev_value": befores, "redacted": redacted}
+        frame = pl.DataFrame({name: columns[name] for name in _SCHEMA}, schema=_SCHEMA)
+        frame = frame.with_columns(**_ABSENT)
+        self.diagnostics.sort(key=lambda note: note.position)
+        return Batch(
+            table="objects",
+            frame=frame,
+            records=frame.height,
+            diagnostics=self.diagnostics,
+            gaps=self.gaps,
+        )
+
+    def _decoded(self) -> tuple[list[bytes], list[bytes]]:
+        """Undo the base64, leaving out events where there is none."""
+        values: list[bytes] = []
+        befores: list[bytes] = []
+        if not self._texts:
+            return values, befores
+        value_texts, before_texts = zip(*self._texts, strict=True)
+        try:
+            return _decode(value_texts), _decode(before_texts)
+        except (TypeError, pl.exceptions.ComputeError):
+            events, self._events = self._events, []
+        for event, (value, before) in zip(events, self._texts, strict=True):
+            try:
+                pair = _unbase64(value), _unbase64(before)
+            except (TypeError, ValueError) as error:
+                self.note("WATCH_LINE_UNREADABLE", event[-1], f"{error!r} in {event[2][:_DETAIL]}")
+                continue
+            self._events.append(event)
+            values.append(pair[0])
+            befores.append(pair[1])
+        return values, befores
+
+    def _look_at(self, metas: list[ValueMeta]) -> None:
+        """Note values that stay opaque; find the uid that names the cluster."""
+        for meta, event in zip(metas, self._events, strict=True):
+            if meta.encoding in _OPAQUE and not _is_bookkeeping(event[2]):
+                self.note(_OPAQUE[meta.encoding], event[-1], event[2][:_DETAIL])
+            elif meta.kind == "Namespace" and meta.name == "kube-system":
+                self._session.found_cluster(meta.uid)
+
+    def _redact_all(self, metas: list[ValueMeta], values: list[bytes]) -> list[bool]:
+        """Redact the values in their places and tell which of them changed."""
+        changed = [False] * len(values)
+        if self._redact is not None:
+            for i, (meta, value) in enumerate(zip(metas, values, strict=True)):
+                if value:
+                    values[i], changed[i] = self._redact(meta.kind, value, meta.encoding)
+        return changed
+
+
+def _fill(block: memoryview, stream: BinaryIO) -> int:
+    """Fill the block, less only at the end; a pipe gives small pieces at a time."""
+    read, filled = cast(io.RawIOBase, stream).readinto, 0
+    while filled < len(block) and (count := read(block[filled:])):
+        filled += count
+    return filled
+
+
+def _decode(texts: Sequence[str]) -> list[bytes]:
+    """Undo the base64 of all texts at once; ``TypeError`` or ``ComputeError`` if one has none."""
+    if not any(texts):
+        return [b""] * len(texts)
+    decoded = pl.Series(texts, dtype=pl.String()).str.decode("base64")
+    if decoded.null_count():
+        raise TypeError("a value is null")
+    values: list[bytes] = decoded.to_list()
+    return values
+
+
+def _unbase64(text: str) -> bytes:
+    return binascii.a2b_base64(text, strict_mode=True)
 
 
 def _is_bookkeeping(key: str) -> bool:

@@ -11,9 +11,10 @@ import json
 import re
 from typing import Final
 
+from tracekit.decode.json_fields import parse_json_fields
 from tracekit.model.objects import JSON
 
-__all__ = ["ends_open", "parse_fields", "unquote"]
+__all__ = ["ends_open", "has_open_quote", "is_cut_header", "parse_fields", "unquote"]
 
 # The header up to the message's opening quote; NULs, a byte order mark and colours may stand
 # before it (copytruncate holes, editors, terminals).
@@ -37,6 +38,8 @@ _JSON: Final = json.JSONDecoder()
 
 _CLOSED: Final = {"", "]", "}", ")", ">"}
 _MOULD: Final = "I0000 00:00:00.000000 "
+_CUT_CALLER: Final = re.compile(r" *\d* ?[^\s\]]*")  # thread and caller up to the ]
+_HEADER_BEGUN: Final = 5  # a line that ends behind Lmmdd
 
 _ESCAPE: Final = re.compile(
     r"(?:\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\."
@@ -53,7 +56,8 @@ def parse_fields(raw: str) -> dict[str, JSON]:
 
     Go-quoted strings and ``=<`` blocks become text, JSON values are decoded, numbers and
     booleans typed, Go ``%+v`` values (``map[a:1]``, ``&{ID:x}``, ``<nil>``) stay raw text.
-    A key that comes twice keeps its first place and its last value.
+    A key that comes twice keeps its first place and its last value. A record in JSON has the
+    pairs that its text form would have.
 
     Args:
         raw: The whole record, header and continuation lines included.
@@ -63,6 +67,8 @@ def parse_fields(raw: str) -> dict[str, JSON]:
 
     Source: klog ``serialize.FormatKVs``; value rendering by version in facts/formats.md 1.3.
     """
+    if raw.startswith("{"):
+        return parse_json_fields(raw)
     head = _HEAD.match(raw)
     if head is None:
         return {}
@@ -113,19 +119,30 @@ def ends_open(raw: str, *, terminated: bool) -> bool:
     head = _HEAD.match(raw)
     if head is not None and opened > raw.rfind("\n >"):
         return True
-    if terminated:
-        return False
-    if _is_cut_header(last):
+    if is_cut_header(last) and (not terminated or len(last) >= _HEADER_BEGUN):
         return True
+    if terminated:
+        return has_open_quote(raw)
     on_pair_line = last.startswith(" >") or len(last) == len(raw)
     return head is not None and on_pair_line and '"' in _QUOTED.sub("", last)
 
 
-def _is_cut_header(line: str) -> bool:
+def has_open_quote(raw: str) -> bool:
+    """Tell whether a structured record's only line ends inside a Go-quoted text.
+
+    klog quotes whatever it prints, so a quote without its end is a cut.
+    """
+    head = _HEAD.match(raw)
+    if head is None or "\n" in raw:
+        return False
+    return not head[2] or '"' in _QUOTED.sub("", raw[head.end() :])
+
+
+def is_cut_header(line: str) -> bool:
     """Tell a last line that stops inside its header, before the ``]``."""
     mould = "I" + re.sub(r"\d", "0", line[1 : len(_MOULD)])
     begun = line[:1] in {"I", "W", "E", "F"} and _MOULD.startswith(mould)
-    return begun and (len(line) < len(_MOULD) or "]" not in line)
+    return begun and _CUT_CALLER.fullmatch(line, min(len(line), len(_MOULD))) is not None
 
 
 def _settle_key(fields: dict[str, JSON], key: str, loose: str) -> str:

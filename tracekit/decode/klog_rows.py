@@ -20,7 +20,21 @@ from numpy.typing import NDArray
 
 from tracekit.decode.klog_fields import unquote
 
-__all__ = ["NO_DAY", "PREAMBLE", "START", "Bytes", "Ints", "Records", "find_records", "to_frame"]
+__all__ = [
+    "NO_DAY",
+    "PREAMBLE",
+    "START",
+    "Bools",
+    "Bytes",
+    "Ints",
+    "Records",
+    "find_records",
+    "nullable",
+    "places_of",
+    "slices",
+    "to_frame",
+    "windows",
+]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -79,14 +93,19 @@ class Records:
     newlines: int
 
 
+def places_of(buffer: Bytes, byte: int) -> Ints:
+    """Return where a byte stands, searched in pieces that stay in the cache."""
+    pieces = range(0, len(buffer), _SCAN_BYTES)
+    return np.concatenate(
+        [np.empty(0, np.int64)]
+        + [np.flatnonzero(buffer[at : at + _SCAN_BYTES] == byte) + at for at in pieces]
+    )
+
+
 def find_records(data: bytes, *, is_first: bool) -> Records:
     """Find the record starts; only a log's first chunk may begin without a header."""
     buffer = np.frombuffer(data, np.uint8)
-    pieces = range(0, len(data), _SCAN_BYTES)
-    newlines = np.concatenate(
-        [np.empty(0, np.int64)]
-        + [np.flatnonzero(buffer[at : at + _SCAN_BYTES] == 10) + at for at in pieces]
-    )
+    newlines = places_of(buffer, 10)
     begins = np.concatenate([[0], newlines + 1])
     if begins[-1] == len(data):
         begins = begins[:-1]
@@ -111,7 +130,7 @@ def _find_headers(data: bytes, begins: Ints) -> tuple[Ints, Ints, Bytes]:
         lines, heads = np.concatenate([lines, extra[:, 0]]), np.concatenate([heads, extra[:, 1]])
         order = np.argsort(lines)
         lines, heads = lines[order], heads[order]
-    stamps = _windows(data, heads, len(_LOWEST))
+    stamps = windows(data, heads, len(_LOWEST))
     fits = ((stamps - _LOWEST) <= _SPAN).view(np.uint64) == _ALL_TRUE
     headed = fits[:, 0] & fits[:, 1] & fits[:, 2]
     return lines[headed], heads[headed], stamps[headed]
@@ -132,7 +151,7 @@ def _find_unheaded(data: bytes, begins: Ints) -> list[int]:
     return starts
 
 
-def _windows(data: bytes, places: Ints, width: int) -> Bytes:
+def windows(data: bytes, places: Ints, width: int) -> Bytes:
     """Gather ``width`` bytes from each place, ascending; zeros stand behind the end."""
     buffer = np.frombuffer(data, np.uint8)
     inside = int(np.searchsorted(places, len(data) - width, side="right"))
@@ -165,7 +184,7 @@ class _Headers:
 
 def _read_headers(data: bytes, heads: Ints, line_ends: Ints) -> _Headers:
     rows = np.arange(len(heads))
-    window = _windows(data, heads, _WINDOW)
+    window = windows(data, heads, _WINDOW)
     digits = window[:, 22:29] - np.uint8(48)
     is_digit = digits < 10
     threads = np.where(is_digit, digits, 0).astype(np.float64) @ (10.0 ** np.arange(6, -1, -1))
@@ -196,7 +215,7 @@ def _read_headers(data: bytes, heads: Ints, line_ends: Ints) -> _Headers:
 def _closing_quotes(data: bytes, places: Ints, line_ends: Ints) -> Ints:
     """Return where each message's closing quote is; -1 if far off, escaped or missing."""
     rows = np.arange(len(places))
-    window = _windows(data, places, _WINDOW)
+    window = windows(data, places, _WINDOW)
     quote = (window == 34).argmax(axis=1)
     found = window[rows, quote] == 34
     escapes = window == 92
@@ -220,13 +239,13 @@ def to_frame(data: bytes, records: Records, days: Ints, first_line: int) -> pl.D
     headers = _read_headers(data, records.heads, records.line_ends[lead:])
     has_header = np.arange(len(records.starts)) >= lead
     texts = _texts(data, records, headers)
-    threads = _nullable(_padded(headers.threads, lead), has_header)
+    threads = nullable(_padded(headers.threads, lead), has_header)
     structured = pl.Series(_padded(headers.structured, lead))
-    severity, caller = (_nullable(text, has_header) for text in texts[:2])
+    severity, caller = (nullable(text, has_header) for text in texts[:2])
     stamps, dated = _stamps_us(records.stamps, days)
     columns = {
         "record_no": pl.Series(first_line + records.lines),
-        "stamp_us": _nullable(_padded(stamps, lead), _padded(dated, lead)),
+        "stamp_us": nullable(_padded(stamps, lead), _padded(dated, lead)),
         "severity": severity,
         "thread": threads,
         "caller": caller,
@@ -258,7 +277,8 @@ def _padded(values: NDArray[_Scalar], lead: int) -> NDArray[_Scalar]:
     return np.concatenate([np.zeros(lead, values.dtype), values]) if lead else values
 
 
-def _nullable(values: pl.Series | NDArray[np.generic], known: Bools) -> pl.Series:
+def nullable(values: pl.Series | NDArray[np.generic], known: Bools) -> pl.Series:
+    """Return the values, null where they are not known."""
     series = pl.Series(values)
     if known.all():
         return series
@@ -276,7 +296,7 @@ def _texts(
     bounds[lead:, 0] = records.heads
     bounds[lead:, 1] = records.heads + 1
     bounds[lead:, 2:] = headers.spans
-    texts = _slices(data, np.append(bounds.ravel(), len(data)))
+    texts = slices(data, np.append(bounds.ravel(), len(data)))
     return texts.gather_every(6, 0), texts.gather_every(6, 2), texts.gather_every(6, 4)
 
 
@@ -286,10 +306,10 @@ def _raws(data: bytes, starts: Ints) -> pl.Series:
     bounds[::2] = starts
     bounds[1:-1:2] = starts[1:] - 1
     bounds[-1:] = len(data) - data.endswith(b"\n")
-    return _slices(data, bounds).gather_every(2)
+    return slices(data, bounds).gather_every(2)
 
 
-def _slices(data: bytes, bounds: Ints) -> pl.Series:
+def slices(data: bytes, bounds: Ints) -> pl.Series:
     """Cut the data at each bound: n bounds give n - 1 texts that share its memory."""
     array = na.c_array_from_buffers(
         na.large_string(), max(len(bounds) - 1, 0), [None, bounds, data]

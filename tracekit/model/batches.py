@@ -58,6 +58,9 @@ class Batch:
 
     ``frame`` has the columns of ``model.tables`` without ``cluster`` and ``source_id``,
     which the pipeline knows.
+
+    Attributes:
+        also: Rows of other tables that the same records gave; their ``records`` is 0.
     """
 
     table: str
@@ -65,6 +68,7 @@ class Batch:
     records: int
     diagnostics: list[Diagnostic] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    also: list[Batch] = field(default_factory=list)
 
 
 class Session(Protocol):

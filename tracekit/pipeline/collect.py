@@ -14,13 +14,21 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
-from tracekit.decode import decoder_for, make_redactor
+from tracekit.decode import DECODERS, decoder_for, make_redactor
 from tracekit.errors import ClusterMismatchError, FormatError
-from tracekit.model.batches import Batch, Gap, Session, SourceContext
+from tracekit.model.batches import Batch, Decoder, Gap, Session, SourceContext
 from tracekit.model.diagnostics import CODES, Diagnostic, Severity
 from tracekit.model.options import CollectOptions, CollectSummary
 from tracekit.replay.log_clock import parse_timezone
-from tracekit.sources import OpenedSource, PiecedStream, Pieces, SourceFile, expand, open_source
+from tracekit.sources import (
+    OpenedSource,
+    PiecedStream,
+    Pieces,
+    SourceFile,
+    expand,
+    open_source,
+    unpack,
+)
 from tracekit.store import SourceWriter, Store, StoreReader
 from tracekit.store.writer import new_rows
 
@@ -63,7 +71,7 @@ def collect(
     if options.log_timezone is not None:
         parse_timezone(options.log_timezone)
     with store.lock():
-        sources = expand(tuple(paths))
+        sources = unpack(expand(tuple(paths)))
         pieces = Pieces(sources)
         for place in range(len(sources)):
             yield _collect_one(store, pieces, place, options, progress)
@@ -78,6 +86,10 @@ def _collect_one(
 ) -> CollectSummary:
     source, taken = pieces.source(place), pieces.taken(place)
     with open_source(source) as opened:
+        if source.notes is not None:
+            return _Collection(store, source, options).finish(
+                "archive", list(source.notes), opened
+            )
         if taken:
             opened.drop(len(taken))
             if not opened.head:
@@ -94,16 +106,31 @@ def _collect_one(
         redact = None if key is None else make_redactor(key, unreadable=everything)
         session = decoder.open(SourceContext(path=source.path, redact=redact))
         collection = _Collection(store, source, options, session, taken.count(b"\n"))
-        opened.stream = cast(BinaryIO, PiecedStream(opened.stream, pieces.after(place, decoder.lead)))
+        ending = pieces.after(place, _lead(decoder))
+        opened.stream = cast(BinaryIO, PiecedStream(opened.stream, ending))
         try:
             collection.read(opened, lambda records: progress(source.path, records))
-            damage = [] if not opened.cut else [
-                Diagnostic(code="SOURCE_CUT", position=collection.records, detail=opened.cut)
-            ]
+            damage = (
+                []
+                if not opened.cut
+                else [Diagnostic(code="SOURCE_CUT", position=collection.records, detail=opened.cut)]
+            )
             return collection.finish(decoder.name, damage, opened)
         except BaseException:
             collection.discard()
             raise
+
+
+def _lead(decoder: Decoder) -> Callable[[bytes, bytes], int | None]:
+    """Return ``decoder.lead``, which takes nothing from a source of another format."""
+    others = [other for other in DECODERS if other.name != decoder.name]
+
+    def lead(tail: bytes, head: bytes) -> int | None:
+        if not decoder.recognises(head) and any(other.recognises(head) for other in others):
+            return 0
+        return decoder.lead(tail, head)
+
+    return lead
 
 
 @dataclass(slots=True)
@@ -120,7 +147,7 @@ class _Collection:
     last: int | None = None
     notes: list[Diagnostic] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    writer: SourceWriter | None = None
+    writers: dict[str, SourceWriter] = field(default_factory=dict)
 
     @property
     def source_id(self) -> str:
@@ -148,26 +175,46 @@ class _Collection:
             for written in writing:
                 written.result()
 
-    def _admit(
-        self, batch: Batch, pool: ThreadPoolExecutor, writing: deque[Future[None]]
-    ) -> None:
+    def _admit(self, batch: Batch, pool: ThreadPoolExecutor, writing: deque[Future[None]]) -> None:
         self.records += batch.records
         self.notes += [self._placed(note) for note in batch.diagnostics]
         self.gaps += batch.gaps
+        for other in batch.also:
+            self._admit(other, pool, writing)
         if not batch.frame.height:
             return
         if self.lines_before:
             line = pl.col("record_no") + self.lines_before
             batch.frame = batch.frame.with_columns(line)
-        if self.writer is None:
-            self.writer = SourceWriter(
-                self.store, batch.table, cluster=self.options.cluster, source_id=self.source_id
-            )
-        if "revision" in batch.frame.columns:
-            low, high = batch.frame["revision"].min(), batch.frame["revision"].max()
+        if batch.table == "objects":
+            self._span(batch.frame["revision"])
+        writer = self._writer(batch.table)
+        writing.append(pool.submit(writer.stage, writer.admit(batch.frame)))
+
+    def _span(self, revisions: pl.Series) -> None:
+        """Widen the span of revisions; 0 is none."""
+        told = revisions.filter(revisions > 0)
+        if told.len():
+            low, high = told.min(), told.max()
             self.first = low if self.first is None else min(self.first, low)  # type: ignore[assignment,type-var]
             self.last = high if self.last is None else max(self.last, high)  # type: ignore[assignment,type-var]
-        writing.append(pool.submit(self.writer.stage, self.writer.admit(batch.frame)))
+
+    def _writer(self, table: str) -> SourceWriter:
+        if table not in self.writers:
+            self.writers[table] = SourceWriter(
+                self.store, table, cluster=self.options.cluster, source_id=self.source_id
+            )
+        return self.writers[table]
+
+    @property
+    def stored(self) -> int:
+        """Rows that the store did not have."""
+        return sum(writer.stored for writer in self.writers.values())
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that the store had."""
+        return sum(writer.duplicates for writer in self.writers.values())
 
     def _placed(self, note: Diagnostic) -> Diagnostic:
         position = note.position + self.lines_before if note.position else 0
@@ -175,8 +222,8 @@ class _Collection:
 
     def discard(self) -> None:
         """Drop what was staged."""
-        if self.writer is not None:
-            self.writer.discard()
+        for writer in self.writers.values():
+            writer.discard()
 
     def finish(
         self, format_name: str, damage: list[Diagnostic], opened: OpenedSource
@@ -187,22 +234,26 @@ class _Collection:
         reader = StoreReader(self.store)
         known = reader.rows("sources", self.options.cluster)
         self._refuse_other_cluster(known, facts)
-        if self.writer is not None:
-            self.writer.commit(self.last)
-        self._add_small("diagnostics", [
-            {"code": n.code, "position": n.position, "detail": n.detail} for n in self.notes
-        ])
-        self._add_small("gaps", [
-            {"from_revision": g.from_revision, "to_revision": g.to_revision, "cause": g.cause}
-            for g in self.gaps
-        ])
+        for table, writer in self.writers.items():
+            writer.commit(self.last if table == "objects" else None)
+        self._add_small(
+            "diagnostics",
+            [{"code": n.code, "position": n.position, "detail": n.detail} for n in self.notes],
+        )
+        self._add_small(
+            "gaps",
+            [
+                {"from_revision": g.from_revision, "to_revision": g.to_revision, "cause": g.cause}
+                for g in self.gaps
+            ],
+        )
         self._remember(known, format_name, facts, opened.modified_ns)
         return CollectSummary(
             source=self.source.path,
             format=format_name,
             records=self.records,
-            stored=self.writer.stored if self.writer else 0,
-            duplicates=self.writer.duplicates if self.writer else 0,
+            stored=self.stored,
+            duplicates=self.duplicates,
             diagnostics=len(self.notes),
             gaps=len(self.gaps),
             data_lost=any(CODES[n.code].severity is not Severity.INFO for n in self.notes),
@@ -249,7 +300,7 @@ class _Collection:
         modified_ns: int | None,
     ) -> None:
         before = known.filter(pl.col("source_id") == self.source_id)
-        if before.height and not (self.writer and self.writer.stored):
+        if before.height and not self.stored:
             return
         component, node = self._origin(facts)
         row = {
@@ -260,8 +311,8 @@ class _Collection:
             "component": component,
             "node": node,
             "records": self.records,
-            "stored": self.writer.stored if self.writer else 0,
-            "duplicates": self.writer.duplicates if self.writer else 0,
+            "stored": self.stored,
+            "duplicates": self.duplicates,
             "first_revision": self.first,
             "last_revision": self.last,
             "cluster_uid": facts.get("cluster_uid"),

@@ -28,6 +28,11 @@ __all__ = ["LogClocks", "log_clocks"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _CYCLE_DAYS_US = 1461 * 86_400_000_000
+_PAIRS = 200  # enough of each year of a log to tell its zone
+# utiltrace prints when a trace began: from 1.16 on (15-Nov-2024 04:47:44.439), before that
+# started: 2019-05-09 09:33:37.
+_TRACE_YEAR = r"\(\d\d-[A-Z][a-z]{2}-(\d{4}) \d\d:\d\d:\d\d\.\d{3}\) \(total time"
+_OLD_TRACE_YEAR = r"\(started: (\d{4})-\d\d-\d\d "
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,16 @@ class LogClocks:
         certainty = clock.certainty if clock else "unknown"
         return LogVerdict(line, self.at_us(line.source_id, line.stamp_us), certainty)
 
+    def resolve_all(self, lines: Iterable[VerdictLine]) -> list[LogVerdict]:
+        """Give verdict lines their times; a line that several logs have counts once."""
+        resolved: dict[tuple[Any, ...], LogVerdict] = {}
+        for line in lines:
+            verdict = self.resolve(line)
+            known = (line.namespace, line.pod, line.verdict, line.message, verdict.at_us)
+            place = (line.source_id, line.record_no) if verdict.at_us is None else ()
+            resolved.setdefault((*known, *place), verdict)
+        return list(resolved.values())
+
     def _clock(self, source_id: str, stamp_us: int | None) -> LogClock | None:
         step = None if stamp_us is None else year_step_of(stamp_us)
         return None if step is None else self.clocks.get((source_id, step))
@@ -75,6 +90,7 @@ def log_clocks(
     spans = _spans(reader, cluster)
     window = _window(fold)
     matches = _matches(fold, lines)
+    wrapped, traced = _wrapped(reader, cluster), _traced(reader, cluster)
     clocks: dict[tuple[str, int], LogClock] = {}
     for source in reader.rows("sources", cluster).iter_rows(named=True):
         source_id = source["source_id"]
@@ -88,6 +104,8 @@ def log_clocks(
             created_year=source["created_year"],
             window_us=window,
             matches=tuple(matches.get(source_id, ())),
+            wrapped=tuple(wrapped.get(source_id, ())),
+            traced=tuple(traced.get(source_id, ())),
         )
         found, notes = resolve_log_clock(evidence)
         fold.notes += [_named(note, source["path"]) for note in notes]
@@ -104,13 +122,12 @@ def _microseconds(instant: datetime | None) -> int | None:
 
 
 def _spans(reader: StoreReader, cluster: str) -> dict[str, tuple[StampSpan, ...]]:
-    rows = (
+    rows = reader.collect(
         reader.scan("log_lines")
         .filter(pl.col("cluster") == cluster, pl.col("stamp_us").is_not_null())
         .group_by("source_id", (pl.col("stamp_us") // _CYCLE_DAYS_US).alias("step"))
         .agg(pl.col("stamp_us").min().alias("first"), pl.col("stamp_us").max().alias("last"))
         .sort("source_id", "step")
-        .collect()
     )
     spans: dict[str, tuple[StampSpan, ...]] = {}
     for source_id, step, first, last in rows.iter_rows():
@@ -121,6 +138,49 @@ def _spans(reader: StoreReader, cluster: str) -> dict[str, tuple[StampSpan, ...]
 def _window(fold: ClusterReplay) -> tuple[int, int] | None:
     known = [t.at_us for t in fold.times() if t.at_us is not None]
     return (known[0], known[-1]) if known else None
+
+
+def _wrapped(reader: StoreReader, cluster: str) -> dict[str, list[tuple[int, int]]]:
+    """Pair stamps with the times that the wrappings of their records tell."""
+    rows = reader.collect(
+        reader.scan("log_lines")
+        .filter(
+            pl.col("cluster") == cluster,
+            pl.col("stamp_us").is_not_null(),
+            pl.col("wrapped_at").is_not_null(),
+        )
+        .select("source_id", "record_no", "stamp_us", pl.col("wrapped_at").dt.epoch("us"))
+        .sort("source_id", "record_no")
+        .with_columns((pl.col("stamp_us") // _CYCLE_DAYS_US).alias("step"))
+        .group_by("source_id", "step", maintain_order=True)
+        .head(_PAIRS)
+        .select("source_id", "stamp_us", "wrapped_at")
+    )
+    return _by_source(rows)
+
+
+def _traced(reader: StoreReader, cluster: str) -> dict[str, list[tuple[int, int]]]:
+    """Pair stamps of utiltrace records with the year that their own times name."""
+    year = pl.col("message").str.extract(_TRACE_YEAR, 1)
+    year = year.fill_null(pl.col("message").str.extract(_OLD_TRACE_YEAR, 1)).cast(pl.Int64)
+    rows = reader.collect(
+        reader.scan("log_lines")
+        .filter(
+            pl.col("cluster") == cluster,
+            pl.col("stamp_us").is_not_null(),
+            pl.col("message").str.starts_with("Trace["),
+        )
+        .select("source_id", "stamp_us", year.alias("year"))
+        .drop_nulls()
+    )
+    return _by_source(rows)
+
+
+def _by_source(rows: pl.DataFrame) -> dict[str, list[tuple[int, int]]]:
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for source_id, stamp_us, told in rows.iter_rows():
+        pairs.setdefault(source_id, []).append((stamp_us, told))
+    return pairs
 
 
 def _matches(

@@ -55,7 +55,7 @@ def pick_cluster(reader: StoreReader, given: str | None) -> str:
 
 def list_keys(reader: StoreReader, cluster: str, prefix: str = "") -> pl.DataFrame:
     """List the keys below a prefix: one row a key, with its last known state."""
-    return (
+    return reader.collect(
         reader.scan("objects")
         .filter(pl.col("cluster") == cluster, pl.col("key").str.starts_with(prefix))
         .sort("revision", "sub")
@@ -69,7 +69,6 @@ def list_keys(reader: StoreReader, cluster: str, prefix: str = "") -> pl.DataFra
             (pl.col("operation").last() == "DELETE").alias("deleted"),
         )
         .sort("key")
-        .collect()
     )
 
 
@@ -157,17 +156,16 @@ def _value_at(document: Any, pointer: str) -> Any:
 
 
 def _rows_of(reader: StoreReader, cluster: str, key: str) -> pl.DataFrame:
-    rows = (
+    rows = reader.collect(
         reader.scan("objects")
         .filter(pl.col("cluster") == cluster, pl.col("key") == key)
         .select("key", "revision", "sub", "operation", "version", "encoding", "uid", "value")
         .sort("revision", "sub")
-        .collect()
     )
     if rows.height:
         return rows
     keys = reader.scan("objects").filter(pl.col("cluster") == cluster)
-    known = keys.select(pl.col("key").unique()).collect()["key"].sort().to_list()
+    known = reader.collect(keys.select(pl.col("key").unique()))["key"].sort().to_list()
     near = difflib.get_close_matches(key, known, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "see the keys with tracekit ls"
     raise NotFoundError(f"no key {key}", todo=hint)

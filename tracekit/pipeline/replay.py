@@ -14,14 +14,18 @@ from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.options import ReplaySummary
 from tracekit.model.tables import DERIVED, RAW, SCHEMA_VERSION, TABLES
 from tracekit.pipeline.log_clocks import log_clocks
+from tracekit.pipeline.log_events import told_events
 from tracekit.replay import (
     SCORE_WORDS,
     VERDICT_WORDS,
     ClusterReplay,
     decode_changes,
     log_rows,
+    read_texts,
     score_rows,
+    told_moves,
 )
+from tracekit.replay.log_events import EVENT_WORDS, logged_event
 from tracekit.store import Store, StoreReader
 from tracekit.store.schema import polars_schema
 
@@ -90,9 +94,19 @@ def _replay_cluster(
         decode.revision = change.revision
         fold.add(change)
     tables = fold.rows()
-    verdicts, scores = log_rows(_interesting_lines(reader, cluster), parse_fields)
+    texts = read_texts(reader.rows("event_texts", cluster).iter_rows(named=True))
+    tables["moves"] += told_moves(texts.rows, tables)
+    tables["event_occurrences"] = [*tables["event_occurrences"], *texts.occurrences]
+    logged = list(_interesting_lines(reader, cluster))
+    verdicts, scores = log_rows(logged, parse_fields)
     clocks = log_clocks(reader, cluster, fold, verdicts)
-    attempts = fold.attempts([clocks.resolve(line) for line in verdicts], tables["pods"])
+    events = [e for row in logged if (e := logged_event(row, parse_fields)) is not None]
+    told = told_events(events, clocks, tables["event_occurrences"])
+    tables["event_occurrences"] = [*tables["event_occurrences"], *told.rows]
+    texts.events += told.times
+    fold.notes += told.notes
+    lines = clocks.resolve_all([*verdicts, *told.lines])
+    attempts = fold.attempts(lines, tables["pods"], texts)
     tables |= fold.attempt_rows(attempts)
     tables["node_scores"] = score_rows(
         scores, parse_fields, clocks.at_us, attempts, cluster
@@ -135,19 +149,24 @@ def _object_rows(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any
         pl.when(deleted).then(None).otherwise(pl.col(c)).forward_fill().over("key").alias(c)
         for c in _IDENTITY
     ]
-    frame = reader.rows("objects", cluster).with_columns(identity)
+    # A state without a revision (0) counts only where nothing better is known of its key.
+    told = (pl.col("revision") > 0) | (pl.col("revision").max().over("key") == 0)
+    frame = reader.rows("objects", cluster).filter(told).with_columns(identity)
     for start in range(0, frame.height, _SLICE_ROWS):
         yield from frame.slice(start, _SLICE_ROWS).iter_rows(named=True)
 
 
 def _interesting_lines(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any]]:
-    words = [*VERDICT_WORDS, *SCORE_WORDS]
-    frame = (
+    words = [*VERDICT_WORDS, *SCORE_WORDS, *EVENT_WORDS]
+    frame = reader.collect(
         reader.scan("log_lines")
         .filter(pl.col("cluster") == cluster, pl.col("message").str.contains_any(words))
-        .select("source_id", "record_no", "stamp_us", "message", "structured", "raw")
+        .select(
+            *("source_id", "record_no", "stamp_us", "severity", "message", "structured"),
+            pl.coalesce("body", "raw").alias("raw"),
+            pl.col("wrapped_at").dt.epoch("us").alias("wrapped_us"),
+        )
         .sort("source_id", "record_no")
-        .collect()
     )
     yield from frame.iter_rows(named=True)
 

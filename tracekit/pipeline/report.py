@@ -86,7 +86,8 @@ def _facts(reader: StoreReader, cluster: str) -> ReportFacts:
 
 def _count(reader: StoreReader, cluster: str, table: str, distinct: str | None) -> int:
     counted = pl.col(distinct).n_unique() if distinct else pl.len()
-    rows = reader.scan(table).filter(pl.col("cluster") == cluster).select(counted).collect()
+    mine = reader.scan(table).filter(pl.col("cluster") == cluster)
+    rows = reader.collect(mine.select(counted))
     return int(rows.item())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from tracekit.errors import StoreError
 from tracekit.model.tables import TABLES
 from tracekit.store import Store, StoreReader
 from tracekit.store.schema import polars_schema
@@ -18,7 +19,7 @@ _COLUMNS = ("severity", "where", "what", "todo")
 
 
 def verify(store: Store) -> pl.DataFrame:
-    """Check files, schema and order of a store.
+    """Check files, schema, order and holes of a store.
 
     Returns:
         One row a finding: severity (ERROR or INFO), where, what and todo; none when the
@@ -28,14 +29,23 @@ def verify(store: Store) -> pl.DataFrame:
     for name in TABLES:
         findings += _files(store, name)
     if not findings:
-        findings += _doubles(StoreReader(store))
+        reader = StoreReader(store)
+        findings += _doubles(reader)
+        findings += _order(reader)
+        findings += _lost(reader)
+        findings += _holes(reader)
     findings += _orphans(store)
     return pl.DataFrame(findings, schema=dict.fromkeys(_COLUMNS, pl.String()), orient="row")
 
 
 def _files(store: Store, name: str) -> Iterator[Finding]:
     restore = "restore the file from a copy, or collect again into a new store"
-    for path, rows in store.table(name).parts():
+    try:
+        parts = store.table(name).parts()
+    except StoreError as error:
+        yield "ERROR", error.where or name, error.what, restore
+        return
+    for path, rows in parts:
         if not Path(path).is_file():
             yield "ERROR", path, "a committed file is missing", restore
             continue
@@ -51,13 +61,12 @@ def _files(store: Store, name: str) -> Iterator[Finding]:
 
 
 def _doubles(reader: StoreReader) -> Iterator[Finding]:
-    doubles = (
+    doubles = reader.collect(
         reader.scan("objects")
         .group_by("cluster", "revision", "key")
         .len()
         .filter(pl.col("len") > 1)
         .sort("cluster", "revision", "key")
-        .collect()
     )
     for cluster, revision, key, count in doubles.iter_rows():
         yield (
@@ -68,8 +77,42 @@ def _doubles(reader: StoreReader) -> Iterator[Finding]:
         )
 
 
+def _order(reader: StoreReader) -> Iterator[Finding]:
+    """Find rows that no etcd can have written."""
+    # 0 is an object whose revision nothing tells.
+    early = (pl.col("revision") < 0) | (pl.col("create_revision") > pl.col("revision"))
+    lazy = reader.scan("objects").filter(early).sort("cluster", "revision", "key")
+    rows = reader.collect(lazy)
+    for row in rows.iter_rows(named=True):
+        what = f"{row['key']} at revision {row['revision']} says {row['create_revision']} made it"
+        yield "ERROR", "objects", what, "collect again into a new store"
+
+
+def _lost(reader: StoreReader) -> Iterator[Finding]:
+    """Find sources whose rows are gone, as when a table's folder was deleted."""
+    known: set[tuple[str, str]] = set()
+    for table in ("objects", "log_lines", "event_texts", "api_requests"):
+        lazy = reader.scan(table).select("cluster", "source_id").unique()
+        known |= set(reader.collect(lazy).rows())
+    stored = reader.rows("sources").filter(pl.col("stored") > 0)
+    for cluster, source_id, path in stored.select("cluster", "source_id", "path").iter_rows():
+        if (cluster, source_id) not in known:
+            yield "ERROR", path, "its rows are not in the store", "collect it again"
+
+
+def _holes(reader: StoreReader) -> Iterator[Finding]:
+    for row in reader.rows("gaps").iter_rows(named=True):
+        to = "?" if row["to_revision"] is None else row["to_revision"]
+        yield (
+            "INFO",
+            f"cluster {row['cluster']}",
+            f"revisions {row['from_revision']} to {to} may be missing: {row['cause']}",
+            "collect a recording that has them",
+        )
+
+
 def _orphans(store: Store) -> Iterator[Finding]:
-    for name in ("objects", "log_lines"):
+    for name in ("objects", "log_lines", "event_texts", "api_requests"):
         folder = store.table(name)
         committed = {Path(path).name for path in folder.files()}
         lost = [p for p in folder.folder.glob("*.parquet") if p.name not in committed]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from collections import defaultdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 import polars as pl
 
-from tracekit.decode import parse_fields
+from tracekit.decode import named_pods, parse_fields
 from tracekit.errors import NotFoundError, StoreError
 from tracekit.model.tables import TABLES
 from tracekit.query import QueryRunner
@@ -33,11 +33,15 @@ def query_runner(store: Store) -> QueryRunner:
     """Return a runner over the committed files of a store."""
     reader = StoreReader(store)
     files = {name: reader.files(name) for name in TABLES}
-    return QueryRunner(files, {"klog_fields": _fields_json})
+    return QueryRunner(files, {"klog_fields": _fields_json, "klog_pods": _pods_json})
 
 
 def _fields_json(raw: str) -> str:
     return orjson.dumps(parse_fields(raw), option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _pods_json(raw: str) -> str:
+    return orjson.dumps(named_pods(raw)).decode()
 
 
 def require_replay(store: Store) -> None:
@@ -182,7 +186,7 @@ def pod_life(
     if uid is not None:
         mine = mine.filter(pl.col("uid") == uid)
     if not mine.height:
-        raise _unknown_pod(pods, f"{namespace}/{name}", uid)
+        _refuse_unknown(pods, f"{namespace}/{name}", uid)
     life: PodLife = {"pods": mine.sort("created_revision")}
     for query in ("pod_revisions", "attempts", "pending", "moves"):
         frame = runner.run(query).filter(who)
@@ -192,15 +196,17 @@ def pod_life(
     return life
 
 
-def _unknown_pod(pods: pl.DataFrame, wanted: str, uid: str | None) -> NotFoundError:
+def _refuse_unknown(pods: pl.DataFrame, wanted: str, uid: str | None) -> NoReturn:
     names = sorted({f"{n}/{p}" for n, p in pods.select("namespace", "pod").iter_rows()})
     if uid is not None and wanted in names:
-        return NotFoundError(
+        raise NotFoundError(
             f"pod {wanted} has no incarnation with uid {uid}",
             todo=f"see them with tracekit replay {wanted}",
         )
     near = difflib.get_close_matches(wanted, names, n=5, cutoff=0.4)
-    return NotFoundError(
+    raise NotFoundError(
         f"no pod {wanted} in the record",
-        todo=f"nearest: {', '.join(near)}" if near else "see the pods with tracekit query bindings",
+        todo=f"nearest: {', '.join(near)}"
+        if near
+        else "see the pods with tracekit query pod_revisions",
     )

@@ -89,16 +89,12 @@ def _quoted(name: str) -> str:
 
 
 def _without_tail(sql: str) -> str:
-    """Cut semicolons and line comments behind the last statement."""
-    while True:
-        shorter = sql.rstrip().rstrip(";")
-        start = shorter.rfind("\n") + 1
-        code, dashes, comment = shorter[start:].partition("--")
-        if dashes and "'" not in code + comment and '"' not in code + comment:
-            shorter = shorter[:start] + code
-        if shorter == sql:
-            return sql
-        sql = shorter
+    """Cut the last semicolon, and the comments behind it."""
+    for end in (place for place, character in enumerate(sql) if character == ";"):
+        behind = [line.strip() for line in sql[end + 1 :].splitlines()]
+        if all(not line or line.startswith("--") for line in behind):
+            return sql[:end]
+    return sql
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:

@@ -27,6 +27,7 @@ _DUCKDB: dict[ColumnType, str] = {
     "timestamp": "TIMESTAMPTZ",
 }
 _NAME = re.compile(r"\w+")
+_BARE_AT = re.compile(r"(?<![.\w\"])at(?![\w\"])", re.IGNORECASE)
 
 
 class QueryRunner:
@@ -95,22 +96,22 @@ class QueryRunner:
         try:
             self._connection.execute(sql)
         except duckdb.Error as error:
-            raise self._failed(error, where) from error
+            raise _failed(error, sql, where) from error
 
     def _fetch(self, sql: str, where: str) -> pl.DataFrame:
         try:
             return frame_of(self._connection, sql)
         except duckdb.Error as error:
-            raise self._failed(error, where) from error
+            raise _failed(error, sql, where) from error
 
-    def _failed(self, error: duckdb.Error, where: str) -> QueryError:
-        # DuckDB says what is wrong, then often what it could have been, then shows the place.
-        told = itertools.takewhile(bool, str(error).strip().splitlines())
-        return QueryError(
-            " ".join(line.strip() for line in told),
-            where=where,
-            todo="see the queries and their columns with tracekit query --list",
-        )
+
+def _failed(error: duckdb.Error, sql: str, where: str) -> QueryError:
+    # DuckDB says what is wrong, then often what it could have been, then shows the place.
+    told = itertools.takewhile(bool, str(error).strip().splitlines())
+    todo = "see the queries and their columns with tracekit query --list"
+    if isinstance(error, duckdb.ParserException) and _BARE_AT.search(sql):
+        todo = 'write the column at as "at" or t.at: DuckDB has a keyword of that name'
+    return QueryError(" ".join(line.strip() for line in told), where=where, todo=todo)
 
 
 def _codes_sql() -> str:

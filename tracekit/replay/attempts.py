@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from tracekit.replay.evidence import EventTime, StateVerdict, VerdictLine
 
-__all__ = ["Attempt", "Incarnation", "LogVerdict", "join_attempts"]
+__all__ = ["Attempt", "Incarnation", "LogVerdict", "TextVerdict", "add_texts", "join_attempts"]
 
 _EVENT_TO_LOG_US = 50_000
 _SLACK_US = 5_000_000
@@ -33,6 +33,25 @@ class LogVerdict:
     line: VerdictLine
     at_us: int | None
     certainty: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextVerdict:
+    """A verdict that a text tells without its time: a row of ``event_texts``.
+
+    Attributes:
+        origin: event, condition or message.
+        place: Source, record and ordinal, for a stable id.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    verdict: str
+    message: str
+    node: str | None
+    origin: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +74,13 @@ class Attempt:
     log: LogVerdict | None = None
     state: StateVerdict | None = None
     event: EventTime | None = None
+    text: TextVerdict | None = None
     order: tuple[int, int] = field(default=(0, 0))
 
     @property
     def message(self) -> str:
         """The scheduler's words: the condition's, else the log's, else the event's."""
-        witnesses = (self.state, self.log.line if self.log else None, self.event)
+        witnesses = (self.state, self.log.line if self.log else None, self.event, self.text)
         return next((w.message for w in witnesses if w is not None and w.message), "")
 
     @property
@@ -72,6 +92,8 @@ class Attempt:
             ("event", self.event),
             ("log", self.log),
         )
+        if self.text is not None:
+            return self.text.origin
         return ",".join(name for name, witness in told if witness is not None)
 
     def attempt_id(self, cluster: str) -> str:
@@ -82,6 +104,8 @@ class Attempt:
         elif self.log is not None:
             line = self.log.line
             when = f"t{self.log.at_us}" if self.log.at_us is not None else f"l{line.record_no}"
+        elif self.text is not None:
+            when = f"s{self.text.place}"
         else:
             when = f"t{self.event.at_us}" if self.event else ""
         text = f"{cluster}\0{who}\0{when}\0{self.verdict}"
@@ -251,6 +275,33 @@ def _same_words(event: str, condition: str) -> bool:
     return event.endswith(_CUT) and condition.startswith(event[: -len(_CUT)]) and (
         len(event.encode()) <= _EVENT_LIMIT
     )
+
+
+def add_texts(attempts: Sequence[Attempt], texts: Iterable[TextVerdict]) -> list[Attempt]:
+    """Add what only texts tell; one whose words another witness has is that one told again.
+
+    Returns:
+        The attempts, then those of the texts in their order.
+    """
+    known: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        known[attempt.namespace, attempt.pod].append(attempt)
+    added = [
+        Attempt(t.namespace, t.pod, t.verdict, t.uid or None, text=t)
+        for t in texts
+        if not any(_tells_again(t, one) for one in known.get((t.namespace, t.pod), ()))
+    ]
+    return [*attempts, *added]
+
+
+def _tells_again(text: TextVerdict, attempt: Attempt) -> bool:
+    if not _same_kind(text.verdict, attempt.verdict):
+        return False
+    if text.verdict != "bound":
+        return _same_words(text.message, attempt.message)
+    line = attempt.log.line if attempt.log else None
+    node = attempt.state.node if attempt.state else line.node if line else None
+    return None in (text.node, node) or text.node == node
 
 
 def _name_uids(attempts: Iterable[Attempt], incarnations: Sequence[Incarnation]) -> None:

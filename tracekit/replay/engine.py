@@ -11,16 +11,19 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
+
 from tracekit.model.batches import Gap
 from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.objects import ObjectRevision
 from tracekit.replay.anchors import Anchor, anchors_of
-from tracekit.replay.attempts import Attempt, Incarnation, LogVerdict, join_attempts
+from tracekit.replay.attempts import Attempt, Incarnation, LogVerdict, add_texts, join_attempts
 from tracekit.replay.clock import RevisionTime, estimate_times
+from tracekit.replay.event_texts import Texts, assigned_node
 from tracekit.replay.events import EventFold
 from tracekit.replay.evidence import EventTime, VerdictFold, VerdictLine, verdict_line
 from tracekit.replay.holes import HoleFold
-from tracekit.replay.messages import parse_verdict
+from tracekit.replay.messages import ParsedVerdict, parse_verdict
 from tracekit.replay.moves import MoveFold
 from tracekit.replay.nodes import NodeFold
 from tracekit.replay.owners import Owners
@@ -72,8 +75,10 @@ class ClusterReplay:
         if self.first_revision is None:
             self.first_revision = change.revision
         self.last_revision = change.revision
-        self._revisions.append(change.revision)
-        self._anchors += anchors_of(change)
+        if change.revision:
+            # An object whose revision is not told (0) says nothing about the clock.
+            self._revisions.append(change.revision)
+            self._anchors += anchors_of(change)
         self._owners.add(change)
         for fold in (self._pods, self._nodes, self._placements, self._workloads, self._events,
                      self._moves, self._pending, self._verdicts, self._holes):
@@ -100,6 +105,7 @@ class ClusterReplay:
                 int((row["at_error_seconds"] or 0) * 1_000_000),
                 _EVENT_VERDICTS[row["reason"]],
                 row["message"] if row["reason"] == "FailedScheduling" else "",
+                assigned_node(row["message"]) if row["reason"] == "Scheduled" else None,
             )
             for row in self._events.rows
             if row["kind"] == "Pod" and row["reason"] in _EVENT_VERDICTS and row["at"]
@@ -124,19 +130,25 @@ class ClusterReplay:
             "moves": self._moves.rows(self._owners),
         }
 
-    def attempts(self, lines: Iterable[LogVerdict], pods: Sequence[Row]) -> list[Attempt]:
+    def attempts(
+        self, lines: Iterable[LogVerdict], pods: Sequence[Row], told: Texts | None = None
+    ) -> list[Attempt]:
         """Join condition, binding, event and log into attempts.
 
         Args:
             lines: Verdict lines of the cluster's scheduler logs.
             pods: Rows of ``pods``.
+            told: What texts without a revision tell.
         """
+        texts = told or Texts()
         times = {
             t.revision: (t.at_us, t.error_us or 0) for t in self.times() if t.at_us is not None
         }
-        return join_attempts(
-            self._verdicts.verdicts, self.event_times(), lines, times, _incarnations(pods, times)
+        events = [*self.event_times(), *texts.events]
+        joined = join_attempts(
+            self._verdicts.verdicts, events, lines, times, _incarnations(pods, times)
         )
+        return add_texts(joined, texts.verdicts)
 
     def attempt_rows(self, attempts: Iterable[Attempt]) -> dict[str, list[Row]]:
         """Return the rows of ``attempts`` and ``attempt_reasons``."""
@@ -150,7 +162,7 @@ class ClusterReplay:
                 "attempt_id": attempt_id,
                 **_when(attempt, times),
                 **_what(attempt),
-                "nodes_total": parsed.nodes_total if parsed else None,
+                **_words(parsed),
             })
             for ordinal, reason in enumerate(parsed.reasons if parsed else ()):
                 reasons.append({
@@ -214,12 +226,38 @@ def _what(attempt: Attempt) -> Row:
         "pod": attempt.pod,
         "uid": attempt.uid,
         "verdict": attempt.verdict,
-        "node": attempt.state.node if attempt.state else line.node if line else None,
+        "node": _node(attempt),
         "nodes_evaluated": line.evaluated if line else None,
         "nodes_feasible": line.feasible if line else None,
         "message": attempt.message or None,
         "sources": attempt.sources,
     }
+
+
+def _words(parsed: ParsedVerdict | None) -> Row:
+    """Give what a message tells besides the reasons of its first half."""
+    if parsed is None:
+        return {}
+    preemption: Row = {}
+    if parsed.preemption_reasons and parsed.preemption_nodes is not None:
+        reasons = {reason.reason: reason.nodes for reason in parsed.preemption_reasons}
+        preemption = {"nodes": parsed.preemption_nodes, "reasons": reasons}
+    elif parsed.preemption:
+        preemption = {"text": parsed.preemption}
+    return {
+        "nodes_total": parsed.nodes_total,
+        "prefilter": parsed.prefilter,
+        "truncated": parsed.truncated,
+        "point": parsed.point or None,
+        "preemption": orjson.dumps(preemption).decode() if preemption else None,
+        "postfilter": parsed.postfilter or None,
+    }
+
+
+def _node(attempt: Attempt) -> str | None:
+    line = attempt.log.line if attempt.log else None
+    witnesses = (attempt.state, line, attempt.text, attempt.event)
+    return next((w.node for w in witnesses if w is not None), None)
 
 
 def _time_row(time: RevisionTime) -> Row:

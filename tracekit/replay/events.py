@@ -15,12 +15,14 @@ from typing import Any
 import orjson
 
 from tracekit.model.objects import ObjectRevision
+from tracekit.replay.messages import parse_verdict
 
-__all__ = ["EventFold", "fold_events", "is_event", "occurred_at", "read_time"]
+__all__ = ["EventFold", "autoscaler_reasons", "fold_events", "is_event", "occurred_at", "read_time"]
 
 Row = dict[str, Any]
 _Object = Mapping[str, Any]
 _EMPTY: _Object = {}
+_FIRST_TIMES = ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime")
 
 
 def is_event(revision: ObjectRevision) -> bool:
@@ -85,6 +87,18 @@ def _tells_news(before: _Object | None, event: _Object) -> bool:
     return (_count(before), _occurred(before)) != (_count(event), _occurred(event))
 
 
+def autoscaler_reasons(reason: object, message: object) -> str | None:
+    """Return the counts of node groups in an autoscaler's refusal as JSON; None for others.
+
+    Source: cluster-autoscaler ``eventing_scale_up_processor.go``.
+    """
+    if reason != "NotTriggerScaleUp" or not isinstance(message, str):
+        return None
+    parsed = parse_verdict(message)
+    counts = {told.reason: told.nodes for told in parsed.reasons}
+    return orjson.dumps(counts).decode() if parsed.shape == "autoscaler" else None
+
+
 def _number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdecimal() else None
 
@@ -129,6 +143,8 @@ def _row(revision: ObjectRevision, event: _Object) -> Row:
         "related": orjson.dumps(related).decode() if related else None,
         "event_name": revision.name,
         "event_uid": revision.uid,
+        "first_at": read_time(_first(event, *_FIRST_TIMES)),
+        "reasons": autoscaler_reasons(event.get("reason"), _first(event, "message", "note")),
     }
 
 

@@ -26,7 +26,7 @@ __all__ = [
 VERDICT_WORDS = (
     "Unable to schedule ",
     "Successfully bound pod to node",
-    " is bound successfully on node ",
+    " is bound successfully on node",
     "Error scheduling ",
 )
 _CONDITION_VERDICTS = {"Unschedulable": "unschedulable", "SchedulerError": "error"}
@@ -34,12 +34,20 @@ _STRUCTURED = {
     "Unable to schedule pod; no fit; waiting": "unschedulable",
     "Unable to schedule pod; no nodes are registered to the cluster; waiting": "unschedulable",
     "Unable to schedule pod, possibly due to node not found; waiting": "unschedulable",
+    "Unable to schedule pod belonging to a pod group; waiting": "unschedulable",  # 1.36
     "Error scheduling pod; retrying": "error",
     "Successfully bound pod to node": "bound",
+    "pod is bound successfully on node": "bound",  # builds of 1.19 before its release
 }
-# 1.7-1.9 "NS NAME", 1.13-1.18 "NS/NAME".
-_NO_FIT = re.compile(r"Unable to schedule (\S+)[ /](\S+): no fit: (.*?)(?:; waiting)?$", re.S)
-_ERROR = re.compile(r"Error scheduling ([^/\s]+)/([^:\s]+): (.*?)(?:; retrying)?$", re.S)
+_NO_NODES = "no nodes available to schedule pods"
+# 1.7-1.9 "NS NAME", 1.13-1.18 "NS/NAME"; "possibly due to node not found" up to 1.20.
+_NO_FIT = re.compile(
+    r"Unable to schedule (\S+?)[ /](\S+): "
+    r"(?:(?:no fit|possibly due to node not found): (?P<words>.*?)"
+    r"|no nodes are registered to the cluster)(?:; waiting)?$",
+    re.S,
+)
+_ERROR = re.compile(r"Error scheduling (\S+?)[ /]([^:\s]+): (?P<words>.*?)(?:; retrying)?$", re.S)
 _BOUND = re.compile(  # 1.15-1.18
     r"pod ([^/\s]+)/(\S+) is bound successfully on node \"?([^\",\s]+)\"?"
     r"(?:, (\d+) nodes evaluated, (\d+) nodes were found feasible)?"
@@ -70,6 +78,7 @@ class EventTime:
     error_us: int
     verdict: str
     message: str
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,7 @@ def verdict_line(
         return _structured(row, fields)
     for pattern, verdict in ((_NO_FIT, "unschedulable"), (_ERROR, "error")):
         if match := pattern.search(row["message"]):
-            return _line(row, (match[1], match[2]), verdict, match[3])
+            return _line(row, (match[1], match[2]), verdict, match["words"] or _NO_NODES)
     if match := _BOUND.search(row["message"]):
         counts = (_number(match[4]), _number(match[5]))
         return _line(row, (match[1], match[2]), "bound", "", match[3], counts)
@@ -168,9 +177,13 @@ def _structured(
         return None
     pairs = fields(row["raw"])
     namespace, _, name = str(pairs.get("pod", "")).rpartition("/")
-    counts = (_number(pairs.get("evaluatedNodes")), _number(pairs.get("feasibleNodes")))
+    counts = (
+        _number(pairs.get("evaluatedNodes", pairs.get("evaluated nodes"))),
+        _number(pairs.get("feasibleNodes", pairs.get("feasible nodes"))),
+    )
     node = str(pairs["node"]) if verdict == "bound" and "node" in pairs else None
-    message = "" if verdict == "bound" else str(pairs.get("err") or row["message"])
+    words = _NO_NODES if "no nodes are registered" in row["message"] else row["message"]
+    message = "" if verdict == "bound" else str(pairs.get("err") or words)
     return _line(row, (namespace, name), verdict, message, node, counts)
 
 

@@ -70,6 +70,9 @@ class LogClockEvidence:
         window_us: First and last time of the same cluster's etcd stream, microseconds since
             1970 UTC.
         matches: The same facts known from both sides: (stamp, UTC time in microseconds).
+        wrapped: Stamps with the time that the wrapping of the record tells, or a record
+            in JSON itself: (stamp, UTC time in microseconds).
+        traced: Stamps with the year that the record's words name: (stamp, year).
     """
 
     spans: tuple[StampSpan, ...]
@@ -79,6 +82,8 @@ class LogClockEvidence:
     created_year: int | None = None
     window_us: tuple[int, int] | None = None
     matches: tuple[tuple[int, int], ...] = ()
+    wrapped: tuple[tuple[int, int], ...] = ()
+    traced: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +163,8 @@ def resolve_log_clock(
 ) -> tuple[tuple[LogClock, ...], tuple[Diagnostic, ...]]:
     """Decide year and zone of a log; one row per year step, ascending.
 
-    What was told wins. Else the file's own "created at" year; else facts known from both log
-    and etcd stream; else the year and zone in which the log overlaps the stream, UTC first;
+    What was told wins, then the wrapping's own time. Else the file's own "created at" year;
+    else facts known from both log and etcd stream; else a year that the log's words name; else the year and zone in which the log overlaps the stream, UTC first;
     else the file time's year and UTC, which is an assumption: certainty ``unknown``.
 
     Returns:
@@ -172,7 +177,11 @@ def resolve_log_clock(
         return (), ()
     year, zone = _told(evidence)
     if year is None or zone is None:
+        year, zone = _wrapped(evidence, year, zone)
+    year = year or _created(evidence)
+    if year is None or zone is None:
         year, zone = _matched(evidence, year, zone)
+    year = year or _traced(evidence)
     if year is None or zone is None:
         year, zone = _overlapping(evidence, year, zone)
     year = year or _assumed_year(evidence)
@@ -188,13 +197,54 @@ def _told(evidence: LogClockEvidence) -> tuple[_Year | None, _Zone | None]:
     year, zone = None, None
     if evidence.log_year is not None:
         year = _Year(evidence.log_year, "observed", "year told with --log-year")
-    elif evidence.created_year is not None:
-        words = 'year of the line "Log file created at"'
-        year = _Year(evidence.created_year, "estimated", words)
     if evidence.log_timezone is not None:
         told = parse_timezone(evidence.log_timezone)
         zone = _Zone(told, "observed", f"zone {evidence.log_timezone} told with --log-timezone")
     return year, zone
+
+
+def _created(evidence: LogClockEvidence) -> _Year | None:
+    if evidence.created_year is None:
+        return None
+    return _Year(evidence.created_year, "estimated", 'year of the line "Log file created at"')
+
+
+def _traced(evidence: LogClockEvidence) -> _Year | None:
+    """Use the year in a record's words, such as the begin of a utiltrace."""
+    if not evidence.traced:
+        return None
+    bases = Counter(year - year_step_of(stamp) for stamp, year in evidence.traced)
+    words = f"year named by {len(evidence.traced)} records"
+    return _Year(bases.most_common(1)[0][0], "estimated", words)
+
+
+def _wrapped(
+    evidence: LogClockEvidence, year: _Year | None, zone: _Zone | None
+) -> tuple[_Year | None, _Zone | None]:
+    """Use the time that stands around each record."""
+    pairs = evidence.wrapped
+    if not pairs:
+        return year, zone
+    base = year.value if year is not None and year.value is not None else _usual_base(pairs)
+    offset = _offset_of(pairs, base)[0]
+    if offset is None:
+        return year, zone
+    words = f"the wrapping of {len(pairs)} records"
+    if all(header_time_us(stamp, base + year_step_of(stamp)) == utc for stamp, utc in pairs):
+        words = "the records themselves"
+    return (
+        year or _Year(base, "observed", f"year told by {words}"),
+        zone or _Zone(_fixed(offset), "observed", f"zone told by {words}"),
+    )
+
+
+def _offset_of(pairs: tuple[tuple[int, int], ...], base: int) -> tuple[int | None, float]:
+    """Return the zone's offset in seconds, None where it is none, and the rest in ms."""
+    differences = [header_time_us(stamp, base + year_step_of(stamp)) - utc for stamp, utc in pairs]
+    middle = round(median(differences))
+    offset = round(middle / _QUARTER_US) * _QUARTER_SECONDS
+    rest_ms = (middle - offset * 1_000_000) / 1000
+    return (offset if -12 * 3600 <= offset <= 14 * 3600 else None), rest_ms
 
 
 def _matched(
@@ -203,26 +253,22 @@ def _matched(
     """Use facts that stand in the log and, with a UTC time, elsewhere."""
     if not evidence.matches:
         return year, zone
-    base = year.value if year is not None and year.value is not None else _usual_base(evidence)
-    differences = [
-        header_time_us(stamp, base + year_step_of(stamp)) - utc for stamp, utc in evidence.matches
-    ]
-    middle = round(median(differences))
-    offset = round(middle / _QUARTER_US) * _QUARTER_SECONDS
-    if not -12 * 3600 <= offset <= 14 * 3600:
+    pairs = evidence.matches
+    base = year.value if year is not None and year.value is not None else _usual_base(pairs)
+    offset, rest_ms = _offset_of(pairs, base)
+    if offset is None:
         return year, zone
-    rest_ms = (middle - offset * 1_000_000) / 1000
-    words = f"{len(differences)} facts known from log and stream, {rest_ms:+.1f} ms apart"
+    words = f"{len(pairs)} facts known from log and stream, {rest_ms:+.1f} ms apart"
     return (
         year or _Year(base, "estimated", f"year by {words}"),
         zone or _Zone(_fixed(offset), "estimated", f"zone by {words}"),
     )
 
 
-def _usual_base(evidence: LogClockEvidence) -> int:
+def _usual_base(pairs: tuple[tuple[int, int], ...]) -> int:
     """Return the year of step 0 in which most of the matches come closest."""
     bases: Counter[int] = Counter()
-    for stamp, utc in evidence.matches:
+    for stamp, utc in pairs:
         near = _year_of(utc)
         year = min((near - 1, near, near + 1), key=lambda y: abs(header_time_us(stamp, y) - utc))
         bases[year - year_step_of(stamp)] += 1

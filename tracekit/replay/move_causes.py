@@ -15,7 +15,14 @@ from tracekit.replay import stages
 from tracekit.replay.cluster_view import ClusterView, Owner
 from tracekit.replay.owners import ControllerRef, controller_of
 
-__all__ = ["Finding", "judge_deletion", "judge_end"]
+__all__ = [
+    "DISRUPTIONS",
+    "KUBELET_EVICTIONS",
+    "KUBELET_REJECTIONS",
+    "Finding",
+    "judge_deletion",
+    "judge_end",
+]
 
 _Object = Mapping[str, Any]
 
@@ -39,8 +46,9 @@ class Finding:
 
 
 # Source: core/v1 PodReason* constants of condition DisruptionTarget (field-guide.md, Pods).
-_DISRUPTIONS = {
+DISRUPTIONS = {
     "PreemptionByScheduler": ("preemption", None),
+    "PreemptionByKubeScheduler": ("preemption", None),  # 1.25 and 1.26.0
     "DeletionByTaintManager": ("taint_eviction", "taint-eviction-controller"),
     "EvictionByEvictionAPI": ("api_eviction", None),
     "DeletionByPodGC": ("pod_gc", "pod-garbage-collector"),
@@ -48,10 +56,10 @@ _DISRUPTIONS = {
 }
 
 # Source: pkg/kubelet eviction (Evicted), preemption (Preempting), nodeshutdown (Terminated).
-_KUBELET_EVICTIONS = frozenset({"Evicted", "Preempting", "Terminated"})
+KUBELET_EVICTIONS = frozenset({"Evicted", "Preempting", "Terminated"})
 
 # Source: pkg/kubelet/lifecycle predicate.go and handlers.go, cm/topologymanager, cpumanager.
-_KUBELET_REJECTIONS = re.compile(
+KUBELET_REJECTIONS = re.compile(
     r"OutOf\w+|Node(?:Affinity|Name|Ports|Selector|Shutdown|UnschedulableTaint)|MatchNodeSelector|"
     r"HostName|PodFitsHostPorts|TaintToleration|UnexpectedAdmissionError|\w*AdmissionError|"
     r"InvalidNodeInfo|UnexpectedPredicateFailureType|UnknownReason|TopologyAffinityError|"
@@ -69,7 +77,7 @@ def _condition_evidence(condition: _Object) -> dict[str, Any]:
 def _by_disruption(pod: _Object, view: ClusterView) -> Finding | None:
     """Read condition DisruptionTarget, which says who ends the pod and why."""
     condition = stages.condition(pod, "DisruptionTarget")
-    known = _DISRUPTIONS.get(condition.get("reason", ""))
+    known = DISRUPTIONS.get(condition.get("reason", ""))
     if condition.get("status") != "True" or known is None:
         return None
     cause, actor = known
@@ -90,9 +98,9 @@ def _by_kubelet(pod: _Object) -> Finding | None:
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     if status.get("phase") != "Failed" or not reason:
         return None
-    if _KUBELET_REJECTIONS.fullmatch(reason) or _REJECTION_WORDS.match(message):
+    if KUBELET_REJECTIONS.fullmatch(reason) or _REJECTION_WORDS.match(message):
         cause = "kubelet_rejection"
-    elif reason in _KUBELET_EVICTIONS:
+    elif reason in KUBELET_EVICTIONS:
         cause = "kubelet_eviction"
     else:
         return None

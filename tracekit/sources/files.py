@@ -18,13 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
 from tracekit.errors import SourceError
+from tracekit.model.diagnostics import Diagnostic
+from tracekit.sources.zstd_frames import FrameTally
 
-__all__ = ["OpenedSource", "SourceFile", "expand", "open_source"]
+__all__ = ["Member", "OpenedSource", "SourceFile", "expand", "open_source"]
 
 HEAD_BYTES = 64 * 1024
 
@@ -35,11 +37,24 @@ class SourceFile:
 
     Attributes:
         path: Path as given; ``-`` is standard input.
-        named: The user named it, rather than a folder that holds it.
+        named: The user named it, rather than a folder or archive that holds it.
+        member: Where its bytes are, for a member of an archive; None for a file.
+        notes: For an archive itself, what was wrong with it; None for what is to be read.
     """
 
     path: str
     named: bool
+    member: Member | None = None
+    notes: tuple[Diagnostic, ...] | None = None
+
+
+class Member(Protocol):
+    """A file inside an archive."""
+
+    modified_ns: int
+
+    def open(self) -> BinaryIO:
+        """Return its bytes from the first on; may be called again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,14 +90,29 @@ _MAGIC: tuple[tuple[bytes, _Opener], ...] = (
     (b"\x1f\x8b", lambda raw: cast(BinaryIO, gzip.GzipFile(fileobj=raw))),
     (b"BZh", lambda raw: cast(BinaryIO, bz2.BZ2File(raw))),
     (b"\xfd7zXZ\x00", lambda raw: cast(BinaryIO, lzma.LZMAFile(raw))),  # noqa: SIM115
-    (
-        b"\x28\xb5\x2f\xfd",
-        lambda raw: zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(
-            raw, read_across_frames=True
-        ),
-    ),
+    (b"\x28\xb5\x2f\xfd", lambda raw: cast(BinaryIO, _ZstdReader(raw))),
 )
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError)
+
+
+class _ZstdReader(io.RawIOBase):
+    """Reads zstd data; a frame that is cut is an error here, as it is for gzip."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__()
+        self._tally = FrameTally(raw)
+        self._inner = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(
+            cast(BinaryIO, self._tally), read_across_frames=True
+        )
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count = self._inner.readinto(buffer)
+        if not count and not self._tally.whole:
+            raise EOFError("the last zstd frame is cut")
+        return count
 
 
 class _Tolerant(io.RawIOBase):
@@ -105,7 +135,7 @@ class _Tolerant(io.RawIOBase):
         if self.fault:
             return 0
         try:
-            return cast(io.RawIOBase, self._inner).readinto(buffer) or 0
+            return self._read(buffer)
         except _DAMAGE as error:
             self.fault = str(error) or type(error).__name__
             return 0
@@ -114,6 +144,14 @@ class _Tolerant(io.RawIOBase):
                 self.fault = str(error)
                 return 0
             raise
+
+    def _read(self, buffer: memoryview) -> int:
+        if not isinstance(self._inner, gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile):
+            return cast(io.RawIOBase, self._inner).readinto(buffer) or 0
+        # Their readinto fills the buffer, and loses what is in it when the data breaks off.
+        data = self._inner.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def expand(paths: tuple[str, ...]) -> list[SourceFile]:
@@ -145,8 +183,9 @@ def open_source(source: SourceFile) -> Iterator[OpenedSource]:
         SourceError: If it cannot be opened or read.
     """
     try:
-        with _raw(source.path) as raw:
-            yield _opened(raw)
+        with _raw(source) as raw:
+            modified_ns = source.member.modified_ns if source.member else _modified(raw)
+            yield _opened(raw, modified_ns)
     except OSError as error:
         raise SourceError(
             f"cannot read it ({error.strerror or error})",
@@ -156,15 +195,18 @@ def open_source(source: SourceFile) -> Iterator[OpenedSource]:
 
 
 @contextmanager
-def _raw(path: str) -> Iterator[BinaryIO]:
-    if path == "-":
+def _raw(source: SourceFile) -> Iterator[BinaryIO]:
+    if source.member is not None:
+        yield source.member.open()
+        return
+    if source.path == "-":
         yield sys.stdin.buffer
         return
-    with open(path, "rb", buffering=0) as file:
+    with open(source.path, "rb", buffering=0) as file:
         yield cast(BinaryIO, file)
 
 
-def _opened(raw: BinaryIO) -> OpenedSource:
+def _opened(raw: BinaryIO, modified_ns: int | None) -> OpenedSource:
     magic = _read_up_to(raw, 8)
     plain = cast(BinaryIO, _Tolerant(magic, raw))
     for prefix, opener in _MAGIC:
@@ -175,7 +217,7 @@ def _opened(raw: BinaryIO) -> OpenedSource:
     head = _read_up_to(cast(BinaryIO, tolerant), HEAD_BYTES)
     reader = _Tolerant(head, cast(BinaryIO, tolerant))
     return OpenedSource(
-        head=head, stream=cast(BinaryIO, reader), modified_ns=_modified(raw), _reader=tolerant
+        head=head, stream=cast(BinaryIO, reader), modified_ns=modified_ns, _reader=tolerant
     )
 
 

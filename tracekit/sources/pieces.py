@@ -59,7 +59,7 @@ class Pieces:
     def _take(self, place: int, tail: bytes, lead: Lead) -> tuple[bytes, bool]:
         """Read what a source begins with; tell whether that was all of it."""
         source = self._sources[place]
-        if source.path == "-":
+        if source.path == "-" or source.notes is not None:
             return b"", False
         with open_source(source) as opened:
             head = opened.head

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tracekit.errors import StoreLockedError
+from tracekit.errors import StoreError, StoreLockedError
 
 __all__ = ["write_lock"]
 
@@ -19,8 +19,16 @@ def write_lock(path: Path) -> Iterator[None]:
 
     Raises:
         StoreLockedError: If another process holds it.
+        StoreError: If the lock's file cannot be opened for writing.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(
+            f"the store cannot be written to ({error.strerror})",
+            where=str(path.parent),
+            todo="check its permissions, or choose another --store",
+        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +22,8 @@ __all__ = ["Store"]
 
 _META = "tracekit.json"
 _KEY = "redaction.key"
+_PARTIAL = ".part"
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 class Store:
@@ -40,14 +43,21 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path) -> Store:
-        """Open a store, making it when the folder is missing or empty."""
-        meta = folder / _META
+        """Open a store, making it when the folder is missing or empty.
+
+        Raises:
+            StoreError: If there is something else in the folder, or it cannot be made.
+        """
+        if _ESCAPE.search(str(folder.absolute())):
+            raise StoreError(
+                "a store's path cannot have % and two hex digits in it, Delta takes them for one "
+                "escaped character",
+                where=str(folder),
+                todo="choose another place with --store",
+            )
         try:
-            if not meta.exists() and not (folder.is_dir() and any(folder.iterdir())):
-                folder.mkdir(parents=True, exist_ok=True)
-                _write_new(folder / _KEY, secrets.token_bytes(32), 0o600)
-                _write_new(meta, orjson.dumps({"schema_version": SCHEMA_VERSION}), 0o644)
-                sync_folder(folder)
+            if not (folder / _META).exists():
+                _make(folder)
         except OSError as error:
             raise StoreError(
                 f"cannot make the store ({error.strerror})",
@@ -91,13 +101,13 @@ class Store:
             ) from error
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the store for writing."""
-        try:
-            return write_lock(self.folder / "lock")
-        except OSError as error:
-            raise StoreError(
-                f"cannot lock the store ({error.strerror})", where=str(self.folder)
-            ) from error
+        """Hold the store for writing.
+
+        Raises:
+            StoreLockedError: On entering, if another process holds it.
+            StoreError: On entering, if the lock cannot be made.
+        """
+        return write_lock(self.folder / "lock")
 
     def table(self, name: str) -> DeltaFolder:
         """Return one table by its name in ``model.tables``."""
@@ -119,9 +129,26 @@ def _complete(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame if frame.width else pl.DataFrame(schema=polars_schema(TABLES[name]))
 
 
+def _make(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    # What an interrupted start left behind is no stranger.
+    if {path.name.removesuffix(_PARTIAL) for path in folder.iterdir()} - {_KEY, _META}:
+        raise StoreError(
+            "there is no store here, and the folder is not empty",
+            where=str(folder),
+            todo="name a new or an empty folder with --store",
+        )
+    _write_new(folder / _KEY, secrets.token_bytes(32), 0o600)
+    _write_new(folder / _META, orjson.dumps({"schema_version": SCHEMA_VERSION}), 0o644)
+    sync_folder(folder)
+    sync_folder(folder.parent)
+
+
 def _write_new(path: Path, content: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    partial = path.with_name(path.name + _PARTIAL)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    partial.replace(path)

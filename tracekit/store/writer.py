@@ -13,15 +13,26 @@ from threading import Lock
 
 import polars as pl
 
-from tracekit.errors import ClusterMismatchError
+from tracekit.errors import ClusterMismatchError, StoreError
 from tracekit.model.tables import TABLES
 from tracekit.store.delta import DeltaFolder, Part
 from tracekit.store.reader import StoreReader
 from tracekit.store.store import Store
 
-__all__ = ["SourceWriter"]
+__all__ = ["SourceWriter", "new_rows"]
 
 _OBJECT_KEY = ["revision", "key"]
+_DIGEST = pl.col("value").hash().alias("digest")
+_SPAN = {"objects": "revision", "log_lines": "stamp_us"}
+# What makes two rows of a source the same thing told twice; equal rows are counted.
+_TOLD = {
+    "log_lines": ("stamp_us", "raw"),
+    "api_requests": ("audit_id", "stage", "raw"),
+    "event_texts": (
+        *("form", "namespace", "kind", "name", "uid", "reason", "type", "message", "count"),
+        *("first_seen", "last_seen", "at", "source", "node", "related", "event_name"),
+    ),
+}
 
 
 class SourceWriter:
@@ -48,6 +59,7 @@ class SourceWriter:
 
         Raises:
             ClusterMismatchError: If a stored (revision, key) has another value.
+            StoreError: If the two values differ in what is redacted.
         """
         fresh = self._new_objects(frame) if self._table == "objects" else self._new_lines(frame)
         self.stored += fresh.height
@@ -66,8 +78,9 @@ class SourceWriter:
     def commit(self, resume: int | None) -> None:
         """Make all staged rows visible at once, with the resume point."""
         point = (f"{self._cluster}/{self._source_id}", resume) if resume is not None else None
-        self._folder.commit(sorted(self._parts, key=lambda p: p.name), resume=point)
-        self._parts.clear()
+        # From here on they may be committed, also where an interrupt hides it: not to discard.
+        parts, self._parts = sorted(self._parts, key=lambda p: p.name), []
+        self._folder.commit(parts, resume=point)
 
     def discard(self) -> None:
         """Drop staged rows."""
@@ -75,7 +88,9 @@ class SourceWriter:
         self._parts.clear()
 
     def _committed_span(self) -> tuple[int, int] | None:
-        column = "revision" if self._table == "objects" else "stamp_us"
+        column = _SPAN.get(self._table)
+        if column is None:
+            return (0, 0) if self._folder.version() >= 0 else None
         row = (
             self._reader.scan(self._table)
             .filter(pl.col("cluster") == self._cluster)
@@ -95,7 +110,9 @@ class SourceWriter:
 
     def _new_objects(self, frame: pl.DataFrame) -> pl.DataFrame:
         rows = frame.unique(_OBJECT_KEY, keep="first", maintain_order=True)
-        keys = rows.select(*_OBJECT_KEY, pl.col("value").hash().alias("digest"))
+        keys = _digests(rows)
+        if rows.height < frame.height:
+            self._refuse_conflicts(_digests(frame), keys)
         known = list(self._seen) if rows.height and self._touches_seen(rows) else []
         if self._overlaps(rows["revision"]):
             known.append(self._committed_keys(rows))
@@ -111,34 +128,46 @@ class SourceWriter:
 
     def _remember(self, keys: pl.DataFrame) -> None:
         self._seen.append(keys)
-        self._seen_revision = max(self._seen_revision, keys["revision"].max() or -1)  # type: ignore[type-var,assignment]
+        self._seen_revision = max(self._seen_revision, keys["revision"].max() or -1)  # type: ignore[assignment]
 
     def _committed_keys(self, rows: pl.DataFrame) -> pl.DataFrame:
         low, high = rows["revision"].min(), rows["revision"].max()
         return (
             self._reader.scan("objects")
             .filter(pl.col("cluster") == self._cluster, pl.col("revision").is_between(low, high))
-            .select(*_OBJECT_KEY, pl.col("value").hash().alias("digest"))
+            .select(*_OBJECT_KEY, "redacted", _DIGEST)
             .collect()
         )
 
     def _refuse_conflicts(self, keys: pl.DataFrame, stored: pl.DataFrame) -> None:
         both = keys.join(stored, on=_OBJECT_KEY, suffix="_stored")
-        different = both.filter(pl.col("digest").ne_missing(pl.col("digest_stored")))
-        if different.height:
-            revision, key = different.row(0)[:2]
-            raise ClusterMismatchError(
-                f"revision {revision} of {key} has another value in the store "
+        # Revision 0 is none: nothing says that two such states are of one moment.
+        differs = pl.col("digest").ne_missing(pl.col("digest_stored"))
+        different = both.filter(differs, pl.col("revision") > 0)
+        if not different.height:
+            return
+        revision, key = different.row(0)[:2]
+        if different["redacted"].ne_missing(different["redacted_stored"]).all():
+            raise StoreError(
+                f"revision {revision} of {key} is stored with another redaction "
                 f"({different.height} such rows)",
-                todo="it is another cluster or another history: give it its own --cluster name",
+                todo="collect with the --redact of the first time, or into another store",
             )
+        raise ClusterMismatchError(
+            f"revision {revision} of {key} has another value in the store "
+            f"({different.height} such rows)",
+            todo="it is another cluster or another history: give it its own --cluster name",
+        )
 
     def _new_lines(self, frame: pl.DataFrame) -> pl.DataFrame:
-        if not frame.height or not self._overlaps(frame["stamp_us"]):
+        span = _SPAN.get(self._table)
+        if not frame.height or self._stored_span is None:
+            return frame
+        if span is not None and not self._overlaps(frame[span]):
             return frame
         if self._equal is None:
             self._equal = self._committed_lines()
-        digest = pl.struct("stamp_us", "raw").hash()
+        digest = pl.struct(*_TOLD[self._table]).hash()
         rows = frame.with_columns(digest.alias("digest"))
         rows = rows.with_columns(pl.int_range(pl.len()).over("digest").alias("nth"))
         rows = rows.join(self._equal, on="digest", how="left", maintain_order="left")
@@ -153,7 +182,7 @@ class SourceWriter:
 
     def _committed_lines(self) -> pl.DataFrame:
         """Count equal stored records, a file at a time so that their text is not kept."""
-        digest = pl.struct("stamp_us", "raw").hash().alias("digest")
+        digest = pl.struct(*_TOLD[self._table]).hash().alias("digest")
         counts = [
             pl.scan_parquet(file, glob=False)
             .filter(pl.col("cluster") == self._cluster)
@@ -161,9 +190,13 @@ class SourceWriter:
             .group_by("digest")
             .agg(pl.len().cast(pl.Int64).alias("equal"))
             .collect()
-            for file in self._reader.files("log_lines")
+            for file in self._reader.files(self._table)
         ]
         return pl.concat(counts).group_by("digest").agg(pl.col("equal").sum())
+
+
+def _digests(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(*_OBJECT_KEY, "redacted", _DIGEST)
 
 
 def new_rows(known: pl.DataFrame, rows: pl.DataFrame, table: str) -> pl.DataFrame:

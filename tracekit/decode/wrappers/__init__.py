@@ -1,0 +1,48 @@
+"""The wrappings that logs come in, each in a module of its own, taken off in turn."""
+
+from __future__ import annotations
+
+from tracekit.decode.wrappers import cri, journald, json_lines, timestamps
+from tracekit.decode.wrappers.peeled import HEADER, Peel, Peeled, without_noise
+from tracekit.decode.wrappers.prefixes import Prefixes
+
+__all__ = ["HEADER", "WRAPPERS", "Peeled", "Prefixes", "unwrap", "without_noise"]
+
+WRAPPERS: tuple[Peel, ...] = (json_lines.peel, cri.peel, journald.peel, timestamps.peel)
+_DEPTH = 4
+
+
+def unwrap(line: str, prefixes: Prefixes) -> Peeled:
+    """Take all wrappings off a line.
+
+    The innermost time wins, being nearest to the record; names come from any of them.
+
+    Args:
+        line: One physical line without its newline.
+        prefixes: The prefixes of this log, which learns new ones.
+    """
+    whole = Peeled(text=without_noise(line))
+    if HEADER.match(whole.text):
+        return whole
+    for _ in range(_DEPTH):
+        found = next((p for peel in WRAPPERS if (p := peel(whole.text)) is not None), None)
+        if found is None:
+            found = prefixes.peel(whole.text)
+        if found is None:
+            break
+        _join(whole, found)
+        if HEADER.match(whole.text):
+            break
+    return whole
+
+
+def _join(whole: Peeled, found: Peeled) -> None:
+    whole.text = without_noise(found.text)
+    whole.at_us = whole.at_us if found.at_us is None else found.at_us
+    whole.stamp = found.stamp or whole.stamp
+    whole.stream = f"{whole.stream}|{found.stream}"
+    whole.partial |= found.partial
+    whole.component = found.component or whole.component
+    whole.node = found.node or whole.node
+    whole.strong |= found.strong
+    whole.damaged |= found.damaged
