@@ -10,7 +10,7 @@
 -- @column at  time; estimated commit time of the binding
 -- @column at_certainty  text; observed, estimated or unknown
 -- @column at_error_seconds  seconds; bound on the error of at
--- @column waited_seconds  seconds; from creation to binding, null when the creation is not in the record
+-- @column waited_seconds  seconds; from creation to binding, null when the creation is not known
 -- @column path  text; scheduler, preset (created with a node) or static (a kubelet's mirror pod)
 -- @source pods_rows, revision_times_rows
 SELECT

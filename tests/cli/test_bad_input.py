@@ -302,7 +302,11 @@ def test_verify_names_what_is_wrong(run: Tracekit, watch: bytes, tmp_path: Path)
     part.write_bytes(whole[:1000])
     cut = run("verify", "-o", "json")
     assert (cut.code, cut.rows[0]["where"]) == (1, str(part.relative_to(tmp_path)))
-    assert "unreadable" in str(cut.rows[0]["what"])
+    assert "checksum differs" in str(cut.rows[0]["what"])
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    part.write_bytes(flipped)
+    assert "checksum differs" in str(run("verify", "-o", "json").rows[0]["what"])
     part.unlink()
     gone = run("verify", "-o", "table")
     assert gone.code == 1
@@ -369,3 +373,21 @@ def test_two_writers_do_not_meet(
         child.stdin.close()
         assert child.wait() == 0
     sound()
+
+
+def test_a_first_piece_that_is_a_scrap_is_known_by_the_next(
+    run: Tracekit, watch: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(watch[:5])
+    (tmp_path / "b").write_bytes(watch[5:])
+    done = run("collect", "a", "b", "-o", "json")
+    assert done.code == 0
+    assert {row["format"] for row in done.rows} <= {"etcd-watch-json", "continued"}
+    assert sum(int(str(row["records"])) for row in done.rows) == watch.count(b'"mod_revision"')
+
+
+def test_a_file_name_that_is_no_text_is_shown_escaped(run: Tracekit, tmp_path: Path) -> None:
+    name = os.fsdecode(b"log\xff")
+    (tmp_path / name).write_text('I1201 16:00:00.000001       1 a.go:1] "one" k="v"\n')
+    done = run("collect", name, "-o", "json")
+    assert (done.code, done.rows[0]["source"]) == (0, r"log\xff")

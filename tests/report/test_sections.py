@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from tests.report.rows import FACTS, at, figure, page, pod, pods, table, texts, verdict
 from tests.report.synthetic import Rows
-from tracekit.report.instants import parse_instant
-from tracekit.report.node_states import node_spans, state_at_end
 from tracekit.report.page import AreaChart, LineChart, Mark, StripChart
 
 
@@ -393,39 +391,6 @@ def test_pods_beyond_the_bound_are_counted() -> None:
     assert shown[-1].name == "ns/p0", "a moved pod has its place"
     section = next(s for s in view.sections if s.id == "pods").blocks[0]
     assert "200 pods of 250" in getattr(section, "left_out", "")
-
-
-def test_node_states_are_folded_from_changes() -> None:
-    def change(seconds: float, what: str, detail: str = "") -> dict[str, object]:
-        return {"node": "n", "zone": None, "at": at(seconds), "change": what, "detail": detail}
-
-    rows = [
-        change(
-            0,
-            "registered",
-            "ready: False, KubeletNotReady; taints: gpu=yes:NoSchedule, "
-            "node.kubernetes.io/not-ready:NoSchedule",
-        ),
-        change(1, "ready"),
-        change(2, "cordoned"),
-        change(3, "taint_added", "node.kubernetes.io/unschedulable:NoSchedule"),
-        change(4, "taint_added", "maint=a:NoExecute"),
-        change(5, "uncordoned"),
-        change(6, "taint_removed", "maint=a:NoExecute"),
-    ]
-    begin = parse_instant(at(0))
-    assert begin is not None
-    found = [
-        (s.kind, (s.begin - begin) // 1_000_000, s.end and (s.end - begin) // 1_000_000)
-        for s in node_spans(rows)
-    ]
-    assert found == [
-        ("not_ready", 0, 1),
-        ("tainted", 0, None),
-        ("cordoned", 2, 5),
-        ("tainted", 4, 6),
-    ]
-    assert state_at_end(node_spans(rows)) == {"n": "tainted"}
 
 
 def test_the_verdict_counts_live_pods_without_a_node() -> None:

@@ -80,6 +80,7 @@ def test_recording_written_back_through_50_cuts(
     writes = recorded_writes(recordings("mid") / "etcd-watch.json", 8000)
     writer, relay = Writer(f"127.0.0.1:{server.port}"), Relay(server.port)
     writer.put(*_a_put(writes))
+    threads = threading.active_count()
     dice, cuts, seen = random.Random(7), 0, 0
     with Follower(EtcdConfig(endpoints=(relay.url,))) as follower:
         with _writing(writer, writes) as last:
@@ -89,6 +90,7 @@ def test_recording_written_back_through_50_cuts(
                 time.sleep(dice.uniform(0, 0.02))
                 cuts += relay.cut() > 0
         follower.wait_for(last[0])
+        assert threading.active_count() <= threads + 10, "each connection's threads end with it"
     assert follower.record.count(Disconnected) >= 50
     _check_whole(follower.record, server, last[0])
     writer.close()

@@ -19,7 +19,7 @@ __all__ = ["verify"]
 @store_option
 @output_option
 def verify(store: Path, output: Format | None) -> int:
-    """Check the store: files, schema, order, holes; name what is wrong.
+    """Check the store: files, checksums, schema, order, holes; name what is wrong.
 
     Exit code 1 when the store has an error; a hole in the record is none.
     """

@@ -22,7 +22,7 @@ from tracekit.decode.event_text_rows import EventText, EventTextRows, event_text
 from tracekit.decode.object_rows import Change, ObjectRows, Redact
 from tracekit.model.batches import Batch, Gap
 
-__all__ = ["ApiObjects", "etcd_key", "is_api_object"]
+__all__ = ["ApiObjects", "condition_texts", "etcd_key", "is_api_object", "typed"]
 
 _Object = Mapping[str, Any]
 _WATCH_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"})
@@ -200,7 +200,9 @@ def typed(item: object, listed: _Object) -> object:
     return {"apiVersion": listed.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
 
 
-def condition_texts(value: _Object, record_no: int, pod: tuple[str, str] = ("", "")) -> list[EventText]:
+def condition_texts(
+    value: _Object, record_no: int, pod: tuple[str, str] = ("", "")
+) -> list[EventText]:
     """List the conditions that a part of an object holds.
 
     Args:

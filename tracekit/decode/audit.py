@@ -24,11 +24,14 @@ __all__ = ["AuditDecoder", "AuditSession"]
 
 _BOM: Final = b"\xef\xbb\xbf"
 _AUDIT: Final = re.compile(
-    rb'"apiVersion": ?"audit\.k8s\.io/v1|"auditID"|"stage": ?"(?:RequestReceived|Response\w+|Panic)"'
+    rb'"apiVersion": ?"audit\.k8s\.io/v1|"auditID"'
+    rb'|"stage": ?"(?:RequestReceived|Response\w+|Panic)"'
 )
 _STAGES: Final = {"RequestReceived": 0, "ResponseStarted": 1, "ResponseComplete": 2, "Panic": 2}
 _SECRET: Final = frozenset({"secrets", "configmaps"})
 _TOKENS: Final = frozenset({"token", "tokenreviews", "tokenrequests", "certificatesigningrequests"})
+_GROUP_VERSION: Final = ("apiGroup", "apiVersion")
+_BODIES: Final = ("requestObject", "responseObject")
 _HELD: Final = 100_000  # requests without an answer that are kept in mind
 _DETAIL: Final = 200
 _SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -155,7 +158,7 @@ class AuditSession:
             "verb": _text(event, "verb"),
             "resource": _text(about, "resource"),
             "subresource": _text(about, "subresource"),
-            "api_version": "/".join(filter(None, (_text(about, "apiGroup"), _text(about, "apiVersion")))),
+            "api_version": "/".join(_text(about, n) for n in _GROUP_VERSION if _text(about, n)),
             "namespace": _text(about, "namespace"),
             "name": _text(about, "name") or _named(answered) or _named(asked),
             "uid": _text(about, "uid") or _text(_part(answered, "metadata"), "uid")
@@ -170,7 +173,7 @@ class AuditSession:
 
     def _raw(self, event: _Object, line: bytes) -> bytes:
         """Return the record with the payloads of Secrets, ConfigMaps and tokens replaced."""
-        bodies = [n for n in ("requestObject", "responseObject") if isinstance(event.get(n), (dict, list))]
+        bodies = [name for name in _BODIES if isinstance(event.get(name), (dict, list))]
         if self._redact is None:
             return line.strip()
         about = _part(event, "objectRef")

@@ -18,6 +18,7 @@ import orjson
 
 __all__ = ["JsonPiece", "JsonPieces", "loads"]
 
+_START: Final = re.compile(rb'\{[ \t]*(?:["}]|\r?$)|\[[ \t]*(?:[{\]]|\r?$)')
 _ITEMS: Final = re.compile(rb'([ \t]+)"items" ?: ?\[$')
 _KIND: Final = re.compile(rb'^[ \t]{1,8}"(kind|apiVersion)" ?: ?"([^"\\]*)",?$', re.MULTILINE)
 _INDENT: Final = re.compile(rb"[ \t]*")
@@ -65,14 +66,14 @@ class JsonPieces:
 
     def wants(self, line: bytes) -> bool:
         """Tell whether a line goes on with a value, or begins one."""
-        return self._open is not None or line[:1] in (b"{", b"[")
+        return self._open is not None or _START.match(line) is not None
 
     def feed(self, line: bytes, line_no: int) -> list[JsonPiece]:
         """Take one line, without its end; return the values that it completes."""
         line = line.rstrip()
         if self._open is None:
             return self._begin(line, line_no)
-        if line == b"{" and self._open.bracket == b"{":
+        if self._open.bracket == b"{" and _START.match(line):
             return [*self.finish("another value begins"), *self._begin(line, line_no)]
         if line in (b"}", b"]") and line == _CLOSER[self._open.bracket]:
             return self._end(line)
@@ -106,13 +107,16 @@ class JsonPieces:
         items = _ITEMS.match(line)
         if items and items[1] == open_.indent:
             open_.list_indent = items[1]
-            told = {k: v.decode("utf-8", "replace") for k, v in _KIND.findall(b"\n".join(open_.lines))}
-            open_.owner = told.get(b"kind", ""), told.get(b"apiVersion", "")
+            told = dict(_KIND.findall(b"\n".join(open_.lines)))
+            kind, api_version = (told.get(n, b"") for n in (b"kind", b"apiVersion"))
+            open_.owner = kind.decode("utf-8", "replace"), api_version.decode("utf-8", "replace")
         return []
 
     def _in_list(self, open_: _Open, line: bytes, line_no: int) -> list[JsonPiece]:
         if not open_.item:
             text = line.lstrip()
+            if len(text) > 1 and text[:1] == b"{" and text.endswith((b"}", b"},")):
+                return [JsonPiece(line_no, text.rstrip(b","), *open_.owner)]
             if text == b"{":
                 open_.item_indent, open_.item_no = line[:-1], line_no
                 open_.item.append(line)

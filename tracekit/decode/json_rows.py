@@ -39,6 +39,8 @@ _OPENING: Final = np.frombuffer(b'{"ts":', np.uint8)
 _SECONDS_DIGITS: Final = 13  # epoch milliseconds have as many until the year 2286
 _POWERS: Final = 10 ** np.arange(_SECONDS_DIGITS - 1, -1, -1, dtype=np.int64)
 _LEVELS: Final = pl.Series(["E", "I"])
+_SCAN_BYTES: Final = 1 << 20
+_QUOTE, _COMMA, _BACKSLASH, _V = b'",\\v'
 _QUOTES: Final = 8  # of "caller":"...","msg":"..."
 
 
@@ -115,7 +117,9 @@ def json_frame(
         "raw": _raws(data, starts),
         "wrapped_at": pl.Series(headers.at_us).cast(pl.Datetime("us", "UTC")),
     }
-    damage = _patch(columns, headers, base_year, first_line) if headers.unusual.size else []
+    escaped = columns["message"].str.contains("\\", literal=True).arg_true().to_numpy()
+    unusual = np.union1d(headers.unusual, escaped.astype(np.int64))
+    damage = _patch(columns, unusual, base_year, first_line) if unusual.size else []
     frame = pl.DataFrame(columns)
     blank = frame["raw"].str.len_bytes() == 0
     return (frame.filter(~blank) if blank.any() else frame), damage
@@ -148,22 +152,40 @@ def _read_headers(data: bytes, lines: _Lines) -> _Headers:
     at_us, usual = _read_times(data, begins)
     next_start = np.append(lines.starts[1:], len(lines.begins))
     usual &= lines.is_json[lines.starts] & (next_start == lines.starts + 1)
-    quotes = places_of(buffer, 34)
-    backslashes = places_of(buffer, 92)
-    quotes, doubtful = _unescaped(buffer, quotes)
-    spans, ordered = _read_spans(buffer, quotes, begins, ends)
-    usual &= ordered
-    for places in (doubtful, backslashes):
-        # An escaped backslash before a quote hides where the text ends.
-        low = begins if places is doubtful else spans[:, 2]
-        high = ends if places is doubtful else spans[:, 3]
-        usual &= np.searchsorted(places, low) == np.searchsorted(places, high)
-    marks = quotes[quotes < len(data) - 3]
-    marks = marks[buffer[marks + 1] == 118]  # ,"v":
-    marks = marks[(buffer[marks + 2] == 34) & (buffer[marks + 3] == 58) & (buffer[marks - 1] == 44)]
-    has_level = np.searchsorted(marks, begins) != np.searchsorted(marks, ends)
+    marks = _scan(buffer)
+    spans, ordered = _read_spans(buffer, marks.quotes, begins, ends)
+    # An escaped backslash before a quote hides where the text ends.
+    doubtful = marks.escaped[buffer[marks.escaped - 2] == _BACKSLASH]
+    usual &= ordered & (np.searchsorted(doubtful, begins) == np.searchsorted(doubtful, ends))
+    has_level = np.searchsorted(marks.levels, begins) != np.searchsorted(marks.levels, ends)
     spans = np.where(usual[:, None], spans, begins[:, None])
     return _Headers(np.where(usual, at_us, 0), spans, has_level, np.flatnonzero(~usual))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marks:
+    """Where quotes stand: plain, behind a backslash, and before ``v":`` behind a comma."""
+
+    quotes: Ints
+    escaped: Ints
+    levels: Ints
+
+
+def _scan(buffer: Bytes) -> _Marks:
+    """Find all quotes in one sweep, in pieces that stay in the cache."""
+    found: tuple[list[Ints], ...] = ([], [], [])
+    # The first byte is no quote of a record, and nothing begins with the last three.
+    for at in range(1, len(buffer) - 3, _SCAN_BYTES):
+        end = min(at + _SCAN_BYTES, len(buffer) - 3)
+        before = buffer[at - 1 : end - 1]
+        is_quote = buffer[at:end] == _QUOTE
+        is_escaped = is_quote & (before == _BACKSLASH)
+        is_level = is_quote & (buffer[at + 1 : end + 1] == _V)
+        is_level &= (before == _COMMA) & (buffer[at + 2 : end + 2] == _QUOTE)
+        for places, mask in zip(found, (is_quote > is_escaped, is_escaped, is_level), strict=True):
+            places.append(np.flatnonzero(mask) + at)
+    none = np.empty(0, np.int64)
+    return _Marks(*(np.concatenate([none, *places]) for places in found))
 
 
 def _read_times(data: bytes, begins: Ints) -> tuple[Ints, Bools]:
@@ -176,13 +198,6 @@ def _read_times(data: bytes, begins: Ints) -> tuple[Ints, Bools]:
     told = np.logical_and.accumulate(is_digit[:, _SECONDS_DIGITS + 1 :], axis=1)
     micros = np.where(told, fraction, 0).astype(np.int64) @ np.array([100, 10, 1])
     return millis * 1000 + micros, usual
-
-
-def _unescaped(buffer: Bytes, quotes: Ints) -> tuple[Ints, Ints]:
-    """Return the quotes without a backslash before them, and those with two."""
-    escaped = buffer[quotes - 1] == 92
-    behind = quotes[escaped]
-    return quotes[~escaped], behind[buffer[behind - 2] == 92]
 
 
 def _read_spans(buffer: Bytes, quotes: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Bools]:
@@ -214,11 +229,10 @@ def _raws(data: bytes, starts: Ints) -> pl.Series:
 
 
 def _patch(
-    columns: dict[str, pl.Series], headers: _Headers, base_year: int, first_line: int
+    columns: dict[str, pl.Series], rows: Ints, base_year: int, first_line: int
 ) -> list[Diagnostic]:
     """Read the records of another layout one by one and put them in their rows."""
-    rows = headers.unusual
-    known = headers.at_us
+    latest = np.maximum.accumulate(columns["wrapped_at"].dt.epoch("us").to_numpy())
     damage: list[Diagnostic] = []
     read: list[tuple[int | None, int | None, str | None, str | None, str, bool]] = []
     for row in rows.tolist():
@@ -230,7 +244,7 @@ def _patch(
             caller, message = record.get("caller"), str(record.get("msg", ""))
             read.append((stamp, at_us, severity_of(record), caller, message, True))
             continue
-        before = int(known[:row].max()) if row and known[:row].max() > 0 else None
+        before = int(latest[row]) or None
         read.append(_read_text(raw, before, base_year))
         code = "LOG_RECORD_CUT" if raw.startswith("{") else "LOG_LINE_UNSTRUCTURED"
         if read[-1][2] is None and raw.strip():

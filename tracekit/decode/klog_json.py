@@ -22,7 +22,7 @@ from tracekit.model.batches import Batch, Chunk, SourceContext
 
 __all__ = ["JsonKlogChunk", "JsonKlogDecoder", "JsonKlogSession"]
 
-_BLOCK_BYTES: Final = 4 << 20
+_BLOCK_BYTES: Final = 8 << 20
 _HEAD_BYTES: Final = 4 << 20  # how much of a source is looked at to tell who wrote it
 _OPENING: Final = b'{"ts":'
 _LEVEL: Final = b'"level":'  # zap's own loggers have it, klog has not

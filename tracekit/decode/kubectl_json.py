@@ -32,6 +32,8 @@ _COMPACT: Final = re.compile(
     rb'|\{"object": ?\{|\{(?:"kind": ?"\w+", ?)?"apiVersion": ?"[\w./]+"'
 )
 _AUDIT: Final = re.compile(rb'"(?:apiVersion": ?"audit\.k8s\.io/|auditID"|stageTimestamp")')
+# A pretty value ends with its bracket in the first column, a compact one before the next.
+_VALUE_END: Final = re.compile(rb"^[}\]][ \t\r]*(?:\n|\Z)|^(?=[{\[])", re.MULTILINE)
 _DESCRIPTION: Final = re.compile(r"(?:Name|Namespace|Node|Status|Reason|Events):(?:\s+\S.*)?$")
 _LOG: Final = re.compile(
     rb"\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d|^time=\"|\blevel=\w+ |^\d{4}-\d\d-\d\dT\S+ (?:std|[A-Z])"
@@ -59,8 +61,12 @@ class KubectlJsonDecoder:
         return KubectlSession(context)
 
     def lead(self, tail: bytes, head: bytes) -> int | None:
-        """Give the rest of a line that was cut between two pieces."""
-        return _line_rest(tail, head)
+        """Give the rest of a value that was cut between two pieces: up to its last bracket."""
+        last = tail.rstrip(b"\r\n").rpartition(b"\n")[2]
+        if tail.endswith(b"\n") and last.endswith((b"}", b"]")) and last[:1] not in b" \t":
+            return 0
+        end = _VALUE_END.search(head)
+        return end.end() if end else None
 
 
 class KubectlTextDecoder:
@@ -81,8 +87,8 @@ class KubectlTextDecoder:
         return KubectlSession(context)
 
     def lead(self, tail: bytes, head: bytes) -> int | None:
-        """Give the rest of a line that was cut between two pieces."""
-        return _line_rest(tail, head)
+        """Tell that each file stands for itself: what is pasted often lacks its last newline."""
+        return 0
 
 
 def _is_compact_api(line: bytes, *, cut: bool) -> bool:
@@ -107,10 +113,6 @@ def _is_known(line: str) -> bool:
         or (is_event_header(line) and "Message" in line)
         or _DESCRIPTION.match(line)
     )
-
-
-def _line_rest(tail: bytes, head: bytes) -> int | None:
-    return 0 if tail.endswith(b"\n") else head.find(b"\n") + 1 or None
 
 
 class KubectlSession:

@@ -58,6 +58,7 @@ _ABOUT_PODS: Final = re.compile(
     r"|Created|Started|Killing|BackOff|Failed\w*Mount|Evicted|TaintManagerEviction|OutOf\S+"
     r"|FilteringFailed|UnexpectedAdmissionError|NodeAffinity|NodePorts|PodFitsHostPorts"
 )
+_EVENT_NAME: Final = re.compile(r"(\S+)\.[0-9a-f]{14,16}")
 _CELL: Final = re.compile(r"[ \t]{2,}|\t")
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "pods": "Pod", "no": "Node", "node": "Node"}
 
@@ -73,7 +74,9 @@ class Columns:
         """Cut a row; None when it does not fit the header."""
         texts = self._at_starts(line)
         if texts is None:
-            texts = _CELL.split(line.strip(), maxsplit=len(self.names) - 1)
+            texts = _CELL.split(line.strip())
+            if len(texts) == len(self.names) - 1 and "SUBOBJECT" in self.names:
+                texts.insert(self.names.index("SUBOBJECT"), "")
             if len(texts) != len(self.names):
                 return None
         return dict(zip(self.names, texts, strict=True))
@@ -143,10 +146,11 @@ def _is_age(cells: dict[str, str]) -> bool:
 
 def _listed_cells(cells: dict[str, str], line_no: int) -> EventText:
     kind, _, name = cells.get("OBJECT", "").rpartition("/")
+    event_name = cells.get("NAME", "")
     told: dict[str, str | None] = {
         "namespace": cells.get("NAMESPACE"),
         "kind": cells.get("KIND") or kind,
-        "name": name or cells.get("NAME"),
+        "name": name or event_name,
         "type": cells.get("TYPE"),
         "reason": cells["REASON"],
         "message": cells["MESSAGE"],
@@ -154,7 +158,7 @@ def _listed_cells(cells: dict[str, str], line_no: int) -> EventText:
         "count": cells.get("COUNT"),
         "first": cells.get("FIRST SEEN") or cells.get("FIRSTSEEN"),
         "last": cells.get("LASTSEEN"),
-        "event_name": cells.get("NAME") if "OBJECT" in cells else None,
+        "event_name": event_name,
     }
     if "LAST SEEN" in cells:
         ages = _ages(cells["LAST SEEN"])
@@ -165,7 +169,10 @@ def _listed_cells(cells: dict[str, str], line_no: int) -> EventText:
 def _listed(told: dict[str, str | None], line_no: int) -> EventText:
     if "age" in told:
         told = told | _ages(told["age"] or "")
-    kind = told.get("kind") or ""
+    kind, name = told.get("kind") or "", told.get("name") or ""
+    if match := _EVENT_NAME.fullmatch(name):
+        # Up to 1.13 the table shows the Event's own name: its object's, and a time in hex.
+        told = told | {"name": match[1], "event_name": name}
     return _text(told | {"kind": _KINDS.get(kind.lower(), kind)}, line_no)
 
 

@@ -25,7 +25,13 @@ __all__ = ["Heard", "KubectlText"]
 
 _LONGEST: Final = 1 << 16  # characters of a line that may be a row or a message
 _PROMPT: Final = re.compile(r"\s*(?:\S*[$#>%]\s+)?(?P<command>(?:kubectl|oc|k)\s.*)")
-_FIELD: Final = re.compile(r"(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*){0,3}):(?:\s+(?P<value>\S.*))?")
+_FIELD: Final = re.compile(
+    r"(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*){0,3}):(?:\s+(?P<value>\S.*))?"
+)
+# What quoting and terminals put around a line; fences of Markdown.
+_BORDER: Final = re.compile(r"^(?:> ?|[│|] ?)|\s*[│|]\s*$")
+_FENCE: Final = re.compile(r"\s*(?:`{3,}|~{3,})\w*\s*")
+_FRAME: Final = re.compile(r"0/\d+ nodes are available")
 _POD_WORDS: Final = frozenset({"po", "pod", "pods"})
 _FLAGS_WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "-l", "--selector",
                                       "--context", "--kubeconfig", "--field-selector"})  # fmt: skip
@@ -85,6 +91,8 @@ class KubectlText:
         self._in_table = False
         self._in_unknown = False
         self.namespace, self.pod = "default", ""
+        self._of_rows = ""
+        self._goes_on_next = False
 
     @property
     def context(self) -> tuple[str, str]:
@@ -98,10 +106,11 @@ class KubectlText:
 
     def feed(self, line: str, line_no: int) -> None:
         """Take one line, without its end."""
+        line = _BORDER.sub("", line)
         if len(line) > _LONGEST:
             self._unknown(line, line_no)
-        elif not line.strip():
-            self._in_unknown = False
+        elif not line.strip() or _FENCE.fullmatch(line):
+            self._in_unknown, self._goes_on_next = False, False
         elif not self._structure(line, line_no):
             self._words(line, line_no)
 
@@ -140,6 +149,7 @@ class KubectlText:
         Source: kubectl reference: without -n a context's namespace, ``default`` by default.
         """
         self.namespace, self.pod = "default", ""
+        self._of_rows = ""
         try:
             words = shlex.split(command.split("|")[0])
         except ValueError:
@@ -153,6 +163,8 @@ class KubectlText:
                 self.namespace = value if name in ("-n", "--namespace") else self.namespace
             elif not word.startswith("-"):
                 plain.append(word)
+        everywhere = {"-A", "--all-namespaces"} & set(words)
+        self._of_rows = "" if everywhere else self.namespace
         asked = [part for word in plain[2:] for part in word.split("/", 1)]
         if len(asked) > 1 and asked[0] in _POD_WORDS:
             self.pod = asked[1]
@@ -191,10 +203,8 @@ class KubectlText:
         text = event_row(line, line_no, self._columns) or message_text(line, line_no)
         if text is not None:
             self._rows.append(text)
-            self._in_unknown = False
-        elif self._rows and (self._in_table or self._rows[-1].form == "event"):
-            self._append(line)
-        elif self._rows and is_open(self._rows[-1].message):
+            self._in_unknown, self._goes_on_next = False, True
+        elif self._goes_on_next and self._rows and _may_go_on(self._rows[-1]):
             self._append(line)
         else:
             self._unknown(line, line_no)
@@ -207,12 +217,18 @@ class KubectlText:
         failures = "failed to fit in any node" in before or "fit failure on node" in before
         if failures and line.lstrip().startswith("fit failure"):
             return True
-        return before.endswith("preemption:") and line.lstrip().startswith("0/")
+        if before.endswith("preemption:") and line.lstrip().startswith("0/"):
+            return True
+        frame = _FRAME.search(line)
+        nested = frame is not None and line[: frame.start()].rstrip().endswith("preemption:")
+        return nested and is_open(before) and event_row(line, 1) is None
 
     def _append(self, line: str) -> None:
         last = self._rows[-1]
         if len(last.message) + len(line) <= _LONGEST:
-            self._rows[-1] = replace(last, message=f"{last.message}\n{line.strip()}")
+            # One blank may be the one a terminal broke at; more are an indent.
+            rest = line.strip() if line.startswith("  ") or "\t" in line else line.rstrip("\r")
+            self._rows[-1] = replace(last, message=f"{last.message}\n{rest}")
 
     def _pod_row(self, row: EventText) -> None:
         self._end_rows()
@@ -234,6 +250,10 @@ class KubectlText:
         if not name and len(told) == 1:
             (namespace, name), kind = told.pop(), "Pod"
         for row in rows:
+            if row.name and not row.namespace and row.form == "event":
+                of_name = {one for one, pod in told if pod == row.name}
+                known = of_name.pop() if len(of_name) == 1 else self._of_rows
+                row = replace(row, namespace=known if row.kind != "Node" else "")
             self.heard.texts.append(_about_pod(row, namespace, kind, name))
 
     def _about(self) -> tuple[str, str, str]:
@@ -264,6 +284,10 @@ class KubectlText:
         if not self._in_unknown:
             self.heard.unknown.append((line_no, line.strip()[:200]))
         self._in_unknown = True
+
+
+def _may_go_on(row: EventText) -> bool:
+    return row.form == "event" or is_open(row.message)
 
 
 def _about_pod(row: EventText, namespace: str, kind: str, name: str) -> EventText:

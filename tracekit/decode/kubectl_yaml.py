@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, cast
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from tracekit.decode.api_objects import ApiObjects, typed
 from tracekit.model.batches import Batch, Chunk, SourceContext
@@ -24,9 +24,11 @@ __all__ = ["KubectlYamlDecoder", "KubectlYamlSession"]
 
 _BOM: Final = b"\xef\xbb\xbf"
 _TOP: Final = re.compile(
-    rb"^(?:- )?(?:apiVersion: \S+|kind: [A-Z]\w+|items:|metadata:|spec:|status:|conditions:)[ \t]*\r?$",
+    rb"^(?:- )?(?:apiVersion: \S+|kind: [A-Z]\w+"
+    rb"|(?:items|metadata|spec|status|conditions):)[ \t]*\r?$",
     re.MULTILINE,
 )
+_DOCUMENT: Final = re.compile(rb"^(?:---|- |apiVersion: |kind: |items:)", re.MULTILINE)
 _CONDITION: Final = re.compile(
     rb"^[ \t-]*(?:lastTransitionTime|reason|message|status|type): ", re.MULTILINE
 )
@@ -38,10 +40,8 @@ _ITEM_BYTES: Final = 64 << 20
 _NODES_PER_BYTE: Final = 4
 
 
-class _Loader(yaml.CSafeLoader):
-    """Reads what kubectl writes: times stay text, only true and false are booleans."""
-
-
+# Reads what kubectl writes: times stay text, only true and false are booleans.
+_Loader: Final[Any] = type("_Loader", (yaml.CSafeLoader,), {})
 _Loader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
@@ -85,8 +85,11 @@ class KubectlYamlDecoder:
         return KubectlYamlSession(context)
 
     def lead(self, tail: bytes, head: bytes) -> int | None:
-        """Give the rest of a line that was cut between two pieces."""
-        return 0 if tail.endswith(b"\n") else head.find(b"\n") + 1 or None
+        """Give the rest of a document that was cut between two pieces."""
+        if _DOCUMENT.match(head):
+            return 0
+        end = _DOCUMENT.search(head)
+        return end.start() if end else None
 
 
 class KubectlYamlSession:
@@ -204,7 +207,7 @@ def _load(data: bytes) -> Any:
         raise ValueError("a document of more than 64 MiB")
     if _FLOW_DEPTH.search(data):
         raise ValueError("nested too deep")
-    value = yaml.load(data.decode("utf-8", "replace"), Loader=_Loader)  # noqa: S506
+    value = yaml.load(data.decode("utf-8", "replace"), Loader=_Loader)
     if _ALIAS.search(data):
         _refuse_growth(value, _NODES_PER_BYTE * len(data))
     return value

@@ -31,7 +31,8 @@ _PREAMBLE: Final = (
 )  # fmt: skip
 _DUMP: Final = re.compile(r"goroutine \d+ \[|panic: |fatal error: |SIG[A-Z]+: ")
 _DUMP_LINE: Final = re.compile(
-    r"goroutine \d+ \[|created by |exit status |\[signal |[\w./*()\[\]\-·%~,{}]+\(.*\)$|\.\.\.|r\w\w? +0x"
+    r"goroutine \d+ \[|created by |exit status |\[signal |\.\.\.|r\w\w? +0x"
+    r"|[\w./*()\[\]\-·%~,{}]+\(.*\)$"
 )
 _STEP: Final = re.compile(r"Trace\[\d+\]: ")
 _TABLE_ROW: Final = re.compile(r"\s*(?:Normal|Warning)\s+\w+\s|.*\bFailedScheduling\b")
@@ -181,8 +182,8 @@ class Assembler:
             component, node = origin_of_words(self.section)
         is_wrapped = found.strong or found.stream or found.text != raw[0]
         record = LogRecord(
-            kind=kind, line=first, last=last, raw=raw, body=found.text.split("\n"), at_us=found.at_us,
-            stamp=found.stamp, component=component, node=node,
+            kind=kind, line=first, last=last, raw=raw, body=found.text.split("\n"),
+            at_us=found.at_us, stamp=found.stamp, component=component, node=node,
             wrapped="strong" if found.strong else "weak" if is_wrapped else "bare",
             in_block=kind == "klog" and found.text.endswith("=<"),
         )  # fmt: skip

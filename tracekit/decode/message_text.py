@@ -7,7 +7,7 @@ Source: facts/formats.md §1.5, §3 and §4; FitError.Error() of 1.4 to 1.36; ku
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from tracekit.decode.event_text_rows import EventText
 
@@ -67,11 +67,11 @@ def message_text(line: str, line_no: int) -> EventText | None:
         line_no: 1-based number of the first.
     """
     if match := _QUOTED_EVENT.search(line):
-        return EventText(record_no=line_no, form="event", **match.groupdict())
-    for pattern, reason in _KNOWN:
-        if pattern.search(line):
-            break
-    else:
+        named = ("kind", "namespace", "name", "uid", "type", "reason", "message")
+        told: dict[str, Any] = {name: match[name] for name in named}
+        return EventText(record_no=line_no, form="event", **told)
+    reason = next((reason for pattern, reason in _KNOWN if pattern.search(line)), None)
+    if reason is None:
         return None
     if reason == "OutOf" and (resource := _RESOURCE.search(line)):
         reason = f"OutOf{resource['resource']}"

@@ -12,6 +12,7 @@ from typing import Final
 __all__ = ["named_pods"]
 
 _LIST: Final = re.compile(r"\bpods=(\[[^\n]*|\"[^\n]*)|SyncLoop \([^)]*\): (\"[^\n]*)")
+_ONE: Final = re.compile(r'\bpod="([a-z0-9-]+/[a-z0-9.-]+)"')
 _OF_FORMAT: Final = re.compile(r"([a-z0-9][a-z0-9.-]*)_([a-z0-9][a-z0-9-]*)\([0-9a-f-]+\)")
 _QUOTED: Final = re.compile(r"\"([a-z0-9-]+/[a-z0-9.-]+)\"")
 _BARE: Final = re.compile(r"(?<=[\[ ])([a-z0-9-]+/[a-z0-9.-]+)(?=[\] ])")
@@ -24,7 +25,7 @@ def named_pods(raw: str) -> list[str]:
     """
     found = _LIST.search(raw)
     if found is None:
-        return []
+        return _ONE.findall(raw)
     words = found[1] or found[2]
     if old := _OF_FORMAT.findall(words):
         return [f"{namespace}/{name}" for name, namespace in old]

@@ -30,8 +30,8 @@ _HEAD_BYTES: Final = 4 << 20  # how much of a source is looked at to tell who wr
 _LOOKED_AT: Final = 400  # lines
 _MOST_BARE: Final = 50  # bare headers for each record in a wrapping
 _LOOSE: Final = re.compile(
-    rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.|[\w-]\.go:\d+\]|nodes are available|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-    rb"|\blevel=|\d\d:\d\d:\d\d|FailedScheduling|goroutine \d+ \["
+    rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.|[\w-]\.go:\d+\]|nodes are available"
+    rb"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\blevel=|\d\d:\d\d:\d\d|FailedScheduling|goroutine \d+ \["
 )
 _MOST_CONTROL: Final = 0.02  # of the bytes of a text
 _DUMPED_EVENT: Final = "v1.ObjectReference{Kind:"  # read from the log's rows

@@ -347,7 +347,7 @@ DERIVED: tuple[Table, ...] = (
         ("to_revision", "int64", "first revision with another count, or last revision + 1"),
     ),
     _table(
-        "event_occurrences", "revision sub",
+        "event_occurrences", "revision sub namespace kind name reason source message",
         ("revision", "int64", "etcd revision of the write that told it; null for a text"),
         ("sub", "int64", "place inside the revision; of a text its number among the texts"),
         ("namespace", "string", "namespace of the object the event is about"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from os import cpu_count
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -95,7 +95,9 @@ def _collect_one(
             if not opened.head:
                 return _Collection(store, source, options).finish("continued", [], opened)
         try:
-            decoder = decoder_for(opened.head, path=source.path, forced=options.format)
+            decoder = decoder_for(
+                pieces.head(place, opened), path=source.label, forced=options.format
+            )
         except FormatError as error:
             if source.named:
                 raise
@@ -104,12 +106,12 @@ def _collect_one(
         key = store.redaction_key() if options.redact != "none" else None
         everything = options.redact == "all"
         redact = None if key is None else make_redactor(key, unreadable=everything)
-        session = decoder.open(SourceContext(path=source.path, redact=redact))
+        session = decoder.open(SourceContext(path=source.label, redact=redact))
         collection = _Collection(store, source, options, session, taken.count(b"\n"))
         ending = pieces.after(place, _lead(decoder))
         opened.stream = cast(BinaryIO, PiecedStream(opened.stream, ending))
         try:
-            collection.read(opened, lambda records: progress(source.path, records))
+            collection.read(opened, lambda records: progress(source.label, records))
             damage = (
                 []
                 if not opened.cut
@@ -151,12 +153,12 @@ class _Collection:
 
     @property
     def source_id(self) -> str:
-        return hashlib.sha256(self.source.path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return hashlib.sha256(os.fsencode(self.source.path)).hexdigest()[:16]
 
     def read(self, opened: OpenedSource, progress: Callable[[int], None]) -> None:
         """Split, parse and stage; parsing and writing overlap, admission keeps the order."""
         assert self.session is not None
-        workers = max(2, cpu_count() or 2)
+        workers = max(2, os.cpu_count() or 2)
         parsing: deque[Future[Batch]] = deque()
         writing: deque[Future[None]] = deque()
         with ThreadPoolExecutor(workers) as pool:
@@ -249,7 +251,7 @@ class _Collection:
         )
         self._remember(known, format_name, facts, opened.modified_ns)
         return CollectSummary(
-            source=self.source.path,
+            source=self.source.label,
             format=format_name,
             records=self.records,
             stored=self.stored,
@@ -272,7 +274,7 @@ class _Collection:
                 raise ClusterMismatchError(
                     f"{words} {mine} here and {', '.join(sorted(stored))} in the store "
                     f"under cluster {self.options.cluster!r}",
-                    where=self.source.path,
+                    where=self.source.label,
                     todo="give this source its own --cluster name",
                 )
             if mine is not None and stored and column == "cluster_uid":
@@ -306,7 +308,7 @@ class _Collection:
         row = {
             "cluster": self.options.cluster,
             "source_id": self.source_id,
-            "path": self.source.path,
+            "path": self.source.label,
             "format": format_name,
             "component": component,
             "node": node,

@@ -13,6 +13,7 @@ from tracekit.decode import decode_value, parse_fields
 from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.options import ReplaySummary
 from tracekit.model.tables import DERIVED, RAW, SCHEMA_VERSION, TABLES
+from tracekit.assets import program_version
 from tracekit.pipeline.log_clocks import log_clocks
 from tracekit.pipeline.log_events import told_events
 from tracekit.replay import (
@@ -74,7 +75,7 @@ def replay(store: Store) -> ReplaySummary:
 
 
 def _fingerprint(store: Store) -> str:
-    versions = orjson.dumps([SCHEMA_VERSION, sorted(store.versions(_RAW_NAMES).items())])
+    versions = orjson.dumps([SCHEMA_VERSION, program_version(), sorted(store.versions(_RAW_NAMES).items())])
     return hashlib.sha256(versions).hexdigest()[:16]
 
 

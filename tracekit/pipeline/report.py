@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import orjson
 import polars as pl
 
+from tracekit.assets import program_version
 from tracekit.errors import ReportError
 from tracekit.model.results import QueryResult, ReportFacts
 from tracekit.pipeline.views import query_runner, require_replay
@@ -80,7 +80,7 @@ def _facts(reader: StoreReader, cluster: str) -> ReportFacts:
         window_from=texts[0] if texts.len() else None,
         window_to=texts[-1] if texts.len() else None,
         counts={words: _count(reader, cluster, table, c) for words, table, c in _COUNTED},
-        generated_by=f"tracekit {_version()}",
+        generated_by=f"tracekit {program_version()}",
     )
 
 
@@ -89,13 +89,6 @@ def _count(reader: StoreReader, cluster: str, table: str, distinct: str | None) 
     mine = reader.scan(table).filter(pl.col("cluster") == cluster)
     rows = reader.collect(mine.select(counted))
     return int(rows.item())
-
-
-def _version() -> str:
-    try:
-        return version("tracekit")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "(not installed)"
 
 
 def _write(path: Path, content: bytes) -> None:

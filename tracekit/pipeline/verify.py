@@ -10,6 +10,7 @@ import polars as pl
 from tracekit.errors import StoreError
 from tracekit.model.tables import TABLES
 from tracekit.store import Store, StoreReader
+from tracekit.store.delta import digest_of
 from tracekit.store.schema import polars_schema
 
 __all__ = ["verify"]
@@ -19,7 +20,7 @@ _COLUMNS = ("severity", "where", "what", "todo")
 
 
 def verify(store: Store) -> pl.DataFrame:
-    """Check files, schema, order and holes of a store.
+    """Check files and their checksums, schema, order and holes of a store.
 
     Returns:
         One row a finding: severity (ERROR or INFO), where, what and todo; none when the
@@ -46,18 +47,27 @@ def _files(store: Store, name: str) -> Iterator[Finding]:
         yield "ERROR", error.where or name, error.what, restore
         return
     for path, rows in parts:
-        if not Path(path).is_file():
-            yield "ERROR", path, "a committed file is missing", restore
-            continue
-        try:
-            frame = pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            yield "ERROR", path, f"a committed file is unreadable ({error})", restore
-            continue
-        if frame.schema != polars_schema(TABLES[name]):
-            yield "ERROR", path, "a committed file has another schema", restore
-        elif frame.height != rows:
-            yield "ERROR", path, f"{frame.height} rows where {rows} were committed", restore
+        if what := _fault(path, rows, name):
+            yield "ERROR", path, what, restore
+
+
+def _fault(path: str, rows: int, name: str) -> str:
+    """Say what is wrong with one committed file; nothing when it is sound."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        return "a committed file is missing"
+    except OSError as error:
+        return f"a committed file cannot be read ({error.strerror})"
+    if digest_of(content) not in path:
+        return "a committed file has other bytes than were written (its checksum differs)"
+    try:
+        frame = pl.read_parquet(content)
+    except pl.exceptions.PolarsError as error:
+        return f"a committed file is unreadable ({error})"
+    if frame.schema != polars_schema(TABLES[name]):
+        return "a committed file has another schema"
+    return "" if frame.height == rows else f"{frame.height} rows where {rows} were committed"
 
 
 def _doubles(reader: StoreReader) -> Iterator[Finding]:

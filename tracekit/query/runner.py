@@ -16,7 +16,7 @@ from tracekit.model.tables import TABLES, ColumnType, Table
 from tracekit.query.catalog import Catalog
 from tracekit.query.relations import frame_of
 
-__all__ = ["QueryRunner"]
+__all__ = ["FIXED_VIEWS", "QueryRunner"]
 
 _DUCKDB: dict[ColumnType, str] = {
     "string": "VARCHAR",
@@ -28,6 +28,23 @@ _DUCKDB: dict[ColumnType, str] = {
 }
 _NAME = re.compile(r"\w+")
 _BARE_AT = re.compile(r"(?<![.\w\"])at(?![\w\"])", re.IGNORECASE)
+
+
+def _codes_sql() -> str:
+    """Return the closed list of diagnostic codes as SQL."""
+    rows = ", ".join(
+        "("
+        + ", ".join(
+            "'" + t.replace("'", "''") + "'" for t in (c.code, c.severity, c.meaning, c.remedy)
+        )
+        + ")"
+        for c in CODES.values()
+    )
+    return f"SELECT * FROM (VALUES {rows}) AS c (code, severity, meaning, remedy)"
+
+
+# Views that stand beside the tables' and hold what the program knows by itself.
+FIXED_VIEWS: dict[str, str] = {"diagnostic_codes_rows": _codes_sql()}
 
 
 class QueryRunner:
@@ -57,7 +74,8 @@ class QueryRunner:
             connection.create_function(name, function, ["VARCHAR"], "VARCHAR")
         for table in TABLES.values():
             connection.execute(f"CREATE VIEW {table.name}_rows AS {self._table_sql(table)}")
-        connection.execute(f"CREATE VIEW diagnostic_codes_rows AS {_codes_sql()}")
+        for view, sql in FIXED_VIEWS.items():
+            connection.execute(f"CREATE VIEW {view} AS {sql}")
         return connection
 
     def _table_sql(self, table: Table) -> str:
@@ -83,7 +101,8 @@ class QueryRunner:
             query = self.catalog.get(text.strip())
             self._build([query.name])
             return self._fetch(query.sql, query.path.name)
-        self._build(list(self.catalog.queries))
+        words = set(_NAME.findall(text.lower()))
+        self._build([name for name in self.catalog.queries if name in words])
         return self._fetch(text, "query")
 
     def _build(self, names: list[str]) -> None:
@@ -112,16 +131,3 @@ def _failed(error: duckdb.Error, sql: str, where: str) -> QueryError:
     if isinstance(error, duckdb.ParserException) and _BARE_AT.search(sql):
         todo = 'write the column at as "at" or t.at: DuckDB has a keyword of that name'
     return QueryError(" ".join(line.strip() for line in told), where=where, todo=todo)
-
-
-def _codes_sql() -> str:
-    """Return the closed list of diagnostic codes as SQL."""
-    rows = ", ".join(
-        "("
-        + ", ".join(
-            "'" + t.replace("'", "''") + "'" for t in (c.code, c.severity, c.meaning, c.remedy)
-        )
-        + ")"
-        for c in CODES.values()
-    )
-    return f"SELECT * FROM (VALUES {rows}) AS c (code, severity, meaning, remedy)"

@@ -7,7 +7,7 @@ time is joined with the other witnesses, one that has none stands for itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,9 +24,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _AGE = re.compile(r"(\d+)([ywdhms])")
 _SECONDS = {"y": 365 * 86400, "w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
-_CONDITIONS = {"Unschedulable": "unschedulable", "SchedulerError": "error", "SchedulingGated": "gated"}
+_CONDITIONS = {
+    "Unschedulable": "unschedulable",
+    "SchedulerError": "error",
+    "SchedulingGated": "gated",
+}
 _ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
+# A taint is written {KEY: VALUE}; neither has a blank.
+_ODD_TAINT = re.compile(r"\{[^{}:]* [^{}:]*:|\{[^{} ]*: [^{}]* [^{}]*\}|\{[^{} ]*:[^ {}][^{}]*\}|:\}")
 _MOST_JOINTS = 40
+_TEXTS = ("namespace", "kind", "name", "uid", "reason", "type")
 _AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 
 
@@ -77,9 +84,16 @@ def unfolded(message: str) -> str:
     """
     if "\n" not in message or "fit failure on node" in message:
         return message
-    parts = [part.strip() for part in message.split("\n")]
-    if len(parts) > _MOST_JOINTS:
-        return " ".join(parts)
+    parts = message.split("\n")
+    words = [part.strip() for part in parts]
+    spaced, glued = " ".join(words), "".join(parts).strip()
+    if len(parts) > _MOST_JOINTS or not any(_unknown(spaced)):
+        return spaced
+    return _joined(words) if any(_unknown(glued)) else glued
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Join parts, each as it reads better: some breaks stand inside words, some between."""
     text, rest = parts[0], parts[1:]
     for place, part in enumerate(rest, 1):
         behind = "".join(f" {later}" for later in rest[place:])
@@ -88,11 +102,13 @@ def unfolded(message: str) -> str:
     return text
 
 
-def _unknown(message: str) -> tuple[int, int]:
+def _unknown(message: str) -> tuple[int, int, int]:
+    """Count what speaks against a reading: no frame, unknown reasons, taints of a wrong form."""
     parsed = parse_verdict(message)
     reasons = (*parsed.reasons, *parsed.preemption_reasons)
     framed = parsed.nodes_total is not None
-    return int(not framed), sum(r.plugin == UNKNOWN for r in reasons)
+    odd = len(_ODD_TAINT.findall(message))
+    return int(not framed), sum(r.plugin == UNKNOWN for r in reasons), odd
 
 
 def age_seconds(age: str | None) -> float | None:
@@ -158,7 +174,7 @@ def _text(row: Row, verdict: str) -> TextVerdict:
 def _occurrence(row: Row, number: int) -> Row:
     return {
         "sub": number,
-        **{name: row[name] or "" for name in ("namespace", "kind", "name", "uid", "reason", "type")},
+        **{name: row[name] or "" for name in _TEXTS},
         "message": row["message"],
         "at": row["at"],
         "at_error_seconds": row["at_error_seconds"],

@@ -164,8 +164,9 @@ def resolve_log_clock(
     """Decide year and zone of a log; one row per year step, ascending.
 
     What was told wins, then the wrapping's own time. Else the file's own "created at" year;
-    else facts known from both log and etcd stream; else a year that the log's words name; else the year and zone in which the log overlaps the stream, UTC first;
-    else the file time's year and UTC, which is an assumption: certainty ``unknown``.
+    else facts known from both log and etcd stream; else a year that the log's words name;
+    else the year and zone in which the log overlaps the stream, UTC first; else the file
+    time's year and UTC, which is an assumption: certainty ``unknown``.
 
     Returns:
         The clocks, and LOG_CLOCK_ASSUMED when year or zone is assumed.

@@ -50,8 +50,11 @@ def decode_changes(
 
 
 def _is_new(before: Mapping[str, JSON] | None, after: Mapping[str, JSON] | None) -> bool:
-    uids = [((state or {}).get("metadata") or {}).get("uid") for state in (before, after)]
-    return (before is None or uids[0] != uids[1]) and _is_as_created(after)
+    return (before is None or _uid(before) != _uid(after)) and _is_as_created(after)
+
+
+def _uid(state: Mapping[str, JSON] | None) -> JSON:
+    return ((state or {}).get("metadata") or {}).get("uid")
 
 
 def _is_as_created(pod: Mapping[str, JSON] | None) -> bool:
@@ -65,7 +68,7 @@ def _is_as_created(pod: Mapping[str, JSON] | None) -> bool:
     """
     metadata = (pod or {}).get("metadata") or {}
     owners = metadata.get("managedFields") or ()
-    if (pod or {}).get("kind") != "Pod" or len(owners) != 1 or pod is None:
+    if pod is None or pod.get("kind") != "Pod" or len(owners) != 1:
         return False
     status, born = pod.get("status") or {}, metadata.get("creationTimestamp")
     return (

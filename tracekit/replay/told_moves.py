@@ -18,7 +18,9 @@ __all__ = ["told_moves"]
 
 Row = dict[str, Any]
 _ON_NODE = re.compile(r"\bon node (\S+)")
-_BY = re.compile(r"\bby (?:pod (?P<uid>[0-9a-f]{8}-[0-9a-f-]{27})\b|(?P<name>[a-z0-9.-]+/[a-z0-9.-]+))")
+_BY = re.compile(
+    r"\bby (?:pod (?P<uid>[0-9a-f]{8}-[0-9a-f-]{27})\b|(?P<name>[a-z0-9.-]+/[a-z0-9.-]+))"
+)
 _FOR_POD = re.compile(r"higher priority pod: (\S+/\S+)")
 _SHORT = re.compile(
     r"enough resource: (?P<resource>[\w./-]+), requested: (?P<requested>\d{1,18}), "
@@ -89,7 +91,7 @@ def _move(row: Row, texts: Sequence[Row]) -> Row | None:
         "preemptor": preemptor,
         "certainty": certainty,
         "evidence": orjson.dumps(_evidence(row), option=orjson.OPT_SORT_KEYS).decode(),
-        "told_at": row["at"] if "at" in row else None,
+        "told_at": row.get("at"),
     }
 
 

@@ -262,7 +262,7 @@ class _Unpacking:
 def _infos(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of a tar without keeping them."""
     while (info := tar.next()) is not None:
-        tar.members.clear()
+        tar.members.clear()  # type: ignore[attr-defined]
         yield info
 
 

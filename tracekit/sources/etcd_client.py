@@ -318,7 +318,7 @@ class WatchStream:
 
     def _requests(self, request: bytes) -> Iterator[bytes]:
         yield request
-        self._closed.wait()  # to end the requests would end the watch
+        self._closed.wait()  # as etcd's own clients do: the request side stays open
 
     def _read(self) -> None:
         failure: SourceError = ConnectionLostError("the server ended the stream")

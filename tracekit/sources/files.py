@@ -47,11 +47,18 @@ class SourceFile:
     member: Member | None = None
     notes: tuple[Diagnostic, ...] | None = None
 
+    @property
+    def label(self) -> str:
+        """The path as text: bytes of a name that are not UTF-8 stand as escapes."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
 
 class Member(Protocol):
     """A file inside an archive."""
 
-    modified_ns: int
+    @property
+    def modified_ns(self) -> int:
+        """Modification time in ns since the Unix epoch."""
 
     def open(self) -> BinaryIO:
         """Return its bytes from the first on; may be called again."""
@@ -189,7 +196,7 @@ def open_source(source: SourceFile) -> Iterator[OpenedSource]:
     except OSError as error:
         raise SourceError(
             f"cannot read it ({error.strerror or error})",
-            where=source.path,
+            where=source.label,
             todo="check that the file exists and that you may read it",
         ) from error
 

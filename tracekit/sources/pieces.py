@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from tracekit.sources.files import SourceFile, open_source
+from tracekit.sources.files import HEAD_BYTES, OpenedSource, SourceFile, open_source
 
 __all__ = ["Lead", "PiecedStream", "Pieces"]
 
@@ -29,6 +29,19 @@ class Pieces:
     def source(self, place: int) -> SourceFile:
         """Return a source."""
         return self._sources[place]
+
+    def head(self, place: int, opened: OpenedSource) -> bytes:
+        """Return the first bytes of a source, with those of the next where it is a scrap.
+
+        A piece that ends inside its first record tells no format by itself.
+        """
+        head = opened.head
+        for following in range(place + 1, len(self._sources)):
+            if len(head) >= HEAD_BYTES or b"\n" in head or self._sources[following].path == "-":
+                break
+            with open_source(self._sources[following]) as behind:
+                head += behind.head
+        return head[:HEAD_BYTES]
 
     def taken(self, place: int) -> bytes:
         """Return the bytes at the start of a source that the one before has read."""

@@ -8,6 +8,7 @@ commit and their folders are synced here: what a commit names first, the commit 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import uuid
@@ -32,8 +33,9 @@ from tracekit.errors import StoreError
 from tracekit.model.tables import Table
 from tracekit.store.schema import conform, delta_schema
 
-__all__ = ["DeltaFolder", "Part", "sync_folder"]
+__all__ = ["DeltaFolder", "Part", "digest_of", "sync_folder"]
 
+_KEPT_HOURS = 24
 _STATISTICS = ("revision", "stamp_us")
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust's io::Error tells errno
 
@@ -64,6 +66,11 @@ def _sync_file(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def digest_of(content: bytes | memoryview) -> str:
+    """Return what a part's name says of its content: the first half of its SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 class DeltaFolder:
@@ -106,12 +113,12 @@ class DeltaFolder:
         Raises:
             StoreError: If the disk refuses (full, read-only, no permission).
         """
-        name = f"part-{uuid.uuid4().hex}.parquet"
-        path = self.folder / name
         frame = conform(frame, self.table)
         # Through memory, because polars' own writer hides what the disk refuses.
         content = BytesIO()
         frame.write_parquet(content, compression="zstd", compression_level=1)
+        name = f"part-{uuid.uuid4().hex[:8]}-{digest_of(content.getbuffer())}.parquet"
+        path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
@@ -158,6 +165,14 @@ class DeltaFolder:
         except (OSError, DeltaError) as error:
             self._discard_uncommitted(parts)
             raise self._refused(error) from error
+
+    def tidy(self) -> None:
+        """Delete files that no commit of the last day refers to; readers may hold younger ones."""
+        table = self._open()
+        if table is not None:
+            # What cannot be deleted now is deleted another time.
+            with suppress(OSError, DeltaError):
+                table.vacuum(_KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
 
     def discard(self, parts: Sequence[Part]) -> None:
         """Delete parts that will not be committed."""

@@ -123,6 +123,7 @@ class Store:
         order = list(TABLES[name].order_by)
         rows = _complete(frame, name).sort(order, nulls_last=True)
         folder.commit([folder.write_part(rows)], overwrite=True)
+        folder.tidy()
 
 
 def _complete(frame: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -92,10 +92,11 @@ class SourceWriter:
         if column is None:
             return (0, 0) if self._folder.version() >= 0 else None
         row = (
-            self._reader.scan(self._table)
-            .filter(pl.col("cluster") == self._cluster)
-            .select(pl.col(column).min().alias("a"), pl.col(column).max().alias("b"), pl.len())
-            .collect()
+            self._reader.collect(
+                self._reader.scan(self._table)
+                .filter(pl.col("cluster") == self._cluster)
+                .select(pl.col(column).min().alias("a"), pl.col(column).max().alias("b"), pl.len())
+            )
             .row(0)
         )
         return None if not row[2] else (row[0] or 0, row[1] or 0)
@@ -132,11 +133,10 @@ class SourceWriter:
 
     def _committed_keys(self, rows: pl.DataFrame) -> pl.DataFrame:
         low, high = rows["revision"].min(), rows["revision"].max()
-        return (
+        return self._reader.collect(
             self._reader.scan("objects")
             .filter(pl.col("cluster") == self._cluster, pl.col("revision").is_between(low, high))
             .select(*_OBJECT_KEY, "redacted", _DIGEST)
-            .collect()
         )
 
     def _refuse_conflicts(self, keys: pl.DataFrame, stored: pl.DataFrame) -> None:
@@ -184,12 +184,13 @@ class SourceWriter:
         """Count equal stored records, a file at a time so that their text is not kept."""
         digest = pl.struct(*_TOLD[self._table]).hash().alias("digest")
         counts = [
-            pl.scan_parquet(file, glob=False)
-            .filter(pl.col("cluster") == self._cluster)
-            .select(digest)
-            .group_by("digest")
-            .agg(pl.len().cast(pl.Int64).alias("equal"))
-            .collect()
+            self._reader.collect(
+                pl.scan_parquet(file, glob=False)
+                .filter(pl.col("cluster") == self._cluster)
+                .select(digest)
+                .group_by("digest")
+                .agg(pl.len().cast(pl.Int64).alias("equal"))
+            )
             for file in self._reader.files(self._table)
         ]
         return pl.concat(counts).group_by("digest").agg(pl.col("equal").sum())

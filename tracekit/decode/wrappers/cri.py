@@ -14,7 +14,7 @@ from tracekit.decode.wrappers.peeled import RFC3339, Peeled, to_us
 __all__ = ["peel"]
 
 _LINE: Final = re.compile(
-    rf"({RFC3339}) (stdout|stderr)(?: ([PF](?::[^ ]*)?)(?= |$))?(?: |$)(.*)", re.S
+    rf"({RFC3339}) (stdout|stderr)(?: ([PF](?::[^ ]*)?)(?= |$))?(?: |$)(.*)", re.DOTALL
 )
 
 

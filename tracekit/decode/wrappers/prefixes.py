@@ -51,8 +51,12 @@ class Prefixes:
 
 
 def _is_inside(prefix: str) -> bool:
-    """Tell words of a message that quotes a log line from a prefix."""
-    return "\t" in prefix.lstrip("\t ") or prefix.count('"') % 2 == 1
+    """Tell words of a message that quotes a log line from a prefix.
+
+    Lines of a value of several lines begin with a tab.
+    """
+    has_tab = "\t" in prefix.lstrip("\t ") or (prefix[:1] == "\t" and prefix.strip() != "")
+    return has_tab or prefix.count('"') % 2 == 1
 
 
 @lru_cache(maxsize=256)
