@@ -36,7 +36,7 @@ class Pieces:
         A piece that ends inside its first record tells no format by itself.
         """
         head = opened.head
-        for following in range(place + 1, len(self._sources)):
+        for following in range(place + 1, len(self._sources) if head else 0):
             if len(head) >= HEAD_BYTES or b"\n" in head or self._sources[following].path == "-":
                 break
             with open_source(self._sources[following]) as behind:
