@@ -1,9 +1,9 @@
--- What each log covers: its stretch, the verbosity it was taken with, and what that can answer.
+-- What logs cover: each stretch, the verbosity it was taken with, and what that can answer.
 -- The verbosity is the flag that start-up prints (at -v=1 and above), else inferred from the
 -- messages that occur, so it is at least that. Levels are
 -- the lowest of kube-scheduler, kubelet and kube-controller-manager 1.7 to 1.36, read off their
 -- sources (facts/klog-messages-scheduler.tsv, facts/formats.md 2); only messages tracekit reads.
--- @grain one row per log, component and node
+-- @grain one row per component, node and stretch without ten minutes of silence
 -- @column cluster  text; name of the cluster
 -- @column component  text; component that wrote it, null when unknown
 -- @column node  text; node it ran on, null when unknown
@@ -12,7 +12,6 @@
 -- @column lines  count; records
 -- @column verbosity  count; -v as its flag says, else the lowest that explains all messages
 -- @column answers  text; questions that this verbosity answers
--- @column source  text; path of the log
 -- @source log_records
 WITH
 levels (words, whole, level) AS (
@@ -80,55 +79,68 @@ questions (component, level, question) AS (
     ('kube-controller-manager', 2, 'node health'),
     ('kube-controller-manager', 4, 'taints set')
 ),
-messages AS (
-  SELECT
-    l.cluster,
-    l.component,
-    l.node,
-    l.source,
-    l.message,
-    l.severity = 'I' AS informs,
-    min(l.at) AS from_at,
-    max(l.at) AS to_at,
-    count(*) AS lines
-  FROM log_records AS l
-  GROUP BY l.cluster, l.component, l.node, l.source, l.message, l.severity = 'I'
-),
 told AS (
   SELECT
     m.message,
-    max(v.level) AS level
-  FROM (SELECT DISTINCT message FROM messages WHERE informs) AS m
-  INNER JOIN levels AS v
+    max(
+      coalesce(
+        CAST(
+          nullif(regexp_extract(m.message, '^FLAG: --v="([0-9]{1,3})"$', 1), '')
+          AS INTEGER
+        ) + 1000,
+        v.level
+      )
+    ) AS level
+  FROM (
+    SELECT DISTINCT l.message FROM log_records AS l WHERE l.severity = 'I'
+  ) AS m
+  LEFT JOIN levels AS v
     ON m.message = v.words
     OR (NOT v.whole AND starts_with(m.message, v.words))
   GROUP BY m.message
 ),
+steps AS (
+  SELECT
+    r.cluster,
+    r.component,
+    r.node,
+    r.at,
+    CASE WHEN r.severity = 'I' THEN t.level END AS level,
+    CASE
+      WHEN r.at - lag(r.at) OVER (
+        PARTITION BY r.cluster, r.component, r.node ORDER BY r.at NULLS FIRST
+      ) > INTERVAL 10 MINUTE THEN 1
+      ELSE 0
+    END AS begins
+  FROM log_records AS r
+  LEFT JOIN told AS t
+    ON t.message = r.message
+),
+numbered AS (
+  SELECT
+    s.cluster,
+    s.component,
+    s.node,
+    s.at,
+    s.level,
+    sum(s.begins) OVER (
+      PARTITION BY s.cluster, s.component, s.node
+      ORDER BY s.at NULLS FIRST
+      RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS stretch
+  FROM steps AS s
+),
 stretches AS (
   SELECT
-    m.cluster,
-    m.component,
-    m.node,
-    m.source,
-    min(m.from_at) AS from_at,
-    max(m.to_at) AS to_at,
-    CAST(sum(m.lines) AS BIGINT) AS lines,
-    CAST(
-      coalesce(
-        max(
-          CAST(
-            nullif(regexp_extract(m.message, '^FLAG: --v="([0-9]{1,3})"$', 1), '')
-            AS INTEGER
-          )
-        ),
-        max(t.level),
-        0
-      ) AS BIGINT
-    ) AS verbosity
-  FROM messages AS m
-  LEFT JOIN told AS t
-    ON t.message = m.message AND m.informs
-  GROUP BY m.cluster, m.component, m.node, m.source
+    n.cluster,
+    n.component,
+    n.node,
+    min(n.at) AS from_at,
+    max(n.at) AS to_at,
+    count(*) AS lines,
+    CAST(coalesce(max(n.level), 0) % 1000 AS BIGINT) AS verbosity
+  FROM numbered AS n
+  GROUP BY n.cluster, n.component, n.node, n.stretch
 )
 SELECT
   s.cluster,
@@ -145,7 +157,6 @@ SELECT
       WHERE q.component = s.component AND q.level <= s.verbosity
     ),
     ''
-  ) AS answers,
-  s.source
+  ) AS answers
 FROM stretches AS s
-ORDER BY s.cluster, s.component, s.node, s.from_at, s.source
+ORDER BY s.cluster, s.component, s.node, s.from_at

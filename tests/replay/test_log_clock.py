@@ -276,3 +276,39 @@ def test_recorded_bindings_date_the_scheduler_log(recordings: Recordings) -> Non
     # traces/README.md: recorded 2026-12-01, UTC.
     assert (clock.year, clock.utc_offset_seconds, clock.certainty) == (2026, 0, "estimated")
     assert notes == ()
+
+
+def test_wrapping_tells_year_and_zone() -> None:
+    """docker json-file: UTC around a header in UTC+8, sample 64."""
+    stamp = _stamp_of("0926 19:59:07.162477")
+    at = int(datetime(2017, 9, 26, 11, 59, 7, 162748, UTC).timestamp() * 1_000_000)
+    evidence = LogClockEvidence(
+        spans=(StampSpan(0, stamp, stamp),), wrapped=((stamp, at),), created_year=2001
+    )
+    (clock,), notes = resolve_log_clock(evidence)
+    assert (clock.year, clock.utc_offset_seconds, clock.certainty) == (2017, 28800, "observed")
+    assert notes == ()
+
+
+def test_told_year_stands_above_the_wrapping() -> None:
+    stamp = _stamp_of("0926 11:59:07.162477")
+    at = int(datetime(2017, 9, 26, 11, 59, 7, tzinfo=UTC).timestamp() * 1_000_000)
+    evidence = LogClockEvidence(
+        spans=(StampSpan(0, stamp, stamp),), wrapped=((stamp, at),), log_year=2017
+    )
+    (clock,), _ = resolve_log_clock(evidence)
+    assert (clock.year, clock.evidence.split(";")[0]) == (2017, "year told with --log-year")
+
+
+def test_year_that_a_trace_names() -> None:
+    stamp = _stamp_of("0520 07:14:56.717446")
+    evidence = LogClockEvidence(
+        spans=(StampSpan(0, stamp, stamp),), traced=((stamp, 2023),), modified_us=0
+    )
+    (clock,), _ = resolve_log_clock(evidence)
+    assert (clock.year, clock.certainty) == (2023, "unknown")  # the zone is assumed
+
+
+def _stamp_of(text: str) -> int:
+    at = datetime.strptime(f"2000 {text}", "%Y %m%d %H:%M:%S.%f")
+    return (at - datetime(2000, 1, 1)) // timedelta(microseconds=1)

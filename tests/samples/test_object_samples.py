@@ -271,3 +271,27 @@ def test_samples_are_all_here() -> None:
     if not SAMPLES.is_dir():
         pytest.skip("the samples are not here: put them in ../shared/samples")
     assert {name for name in ALL if not Path(SAMPLES / name).is_file()} == set()
+
+
+def test_etcd_watch_with_progress_lines_tells_the_life(told: Told) -> None:
+    name = "70_etcd_watch.jsonl"
+    trace = told(name)
+    for pod, wanted in expected(name)["pods"].items():
+        namespace, _, short = pod.partition("/")
+        life = rows(trace, "pod_revisions", namespace=namespace, pod=short)
+        assert [r["revision"] for r in life] == wanted["revs"]
+        assert {r["uid"] for r in life} == {wanted["uid"]}
+        assert [r["revision"] for r in life if r["stage"] == "deleted"] == [wanted["deleted_rev"]]
+        assert [r["revision"] for r in life if r["stage"] == "nominated"] == [1004]
+        (binding,) = rows(trace, "bindings", pod=short)
+        assert binding["node"] == wanted["bound"]
+        failed = rows(trace, "attempts", verdict="unschedulable")
+        assert [a["message"] for a in failed] == [wanted["condition_message"]]
+
+
+def test_plain_etcdctl_get_is_decoded(told: Told) -> None:
+    name = "71_etcdctl_get_plain_garbled.bin"
+    trace = told(name)
+    pod = trace.get(f"/registry/pods/{expected(name)['pod']}").object
+    assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+    assert [d["code"] for d in rows(trace, "diagnostics")] == ["GET_WITHOUT_REVISIONS"]

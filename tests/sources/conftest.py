@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
+from tests.sources.certificates import Authority, KeyPair
 from tests.sources.etcd_server import EtcdServer, Writer, etcd_binaries
 
 StartServer = Callable[..., EtcdServer]
+StartTls = Callable[..., tuple[EtcdServer, Writer]]
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +54,42 @@ def start_server(tmp_path: Path, etcd_binary: Path) -> Iterator[StartServer]:
     yield start
     for server in started:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Give a CA of the tests' own."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="session")
+def pair(authority: Authority) -> KeyPair:
+    """Give a certificate of that CA, for server and client."""
+    return authority.issue("collector")
+
+
+@pytest.fixture
+def start_tls(start_server: StartServer, authority: Authority, pair: KeyPair) -> Iterator[StartTls]:
+    """Give ``start_tls(binary)``: a server that wants client certificates, and a writer to it."""
+    writers: list[Writer] = []
+
+    def start(binary: Path | None = None) -> tuple[EtcdServer, Writer]:
+        names = {"cert": pair.cert, "key": pair.key}
+        flags = [f"--{name}-file={path}" for name, path in names.items()]
+        server = start_server(
+            binary,
+            scheme="https",
+            extra=(*flags, "--client-cert-auth", f"--trusted-ca-file={authority.cacert}"),
+            ctl_flags=(f"--cacert={authority.cacert}", *(f"--{n}={p}" for n, p in names.items())),
+        )
+        contents = (authority.cacert, pair.key, pair.cert)
+        credentials = grpc.ssl_channel_credentials(*(path.read_bytes() for path in contents))
+        writers.append(Writer(f"127.0.0.1:{server.port}", credentials))
+        return server, writers[-1]
+
+    yield start
+    for writer in writers:
+        writer.close()
 
 
 @pytest.fixture

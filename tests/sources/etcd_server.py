@@ -99,6 +99,7 @@ class EtcdServer:
     peer_port: int = field(default_factory=free_port)
     scheme: str = "http"
     extra: tuple[str, ...] = ()
+    ctl_flags: tuple[str, ...] = ()
     members: str = ""
     process: subprocess.Popen[bytes] | None = None
 
@@ -121,7 +122,7 @@ class EtcdServer:
             "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
             "--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url,
             "--initial-cluster", self.members or self.peer,
-            "--heartbeat-interval", "20", "--election-timeout", "200",
+            "--heartbeat-interval", "50", "--election-timeout", "500",
             "--grpc-keepalive-min-time", "200ms", "--logger", "zap", *self.extra,
         ]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
@@ -159,7 +160,7 @@ class EtcdServer:
 
     def ctl(self, *arguments: str, name: str = "etcdctl") -> bytes:
         """Run etcdctl against it and return what it prints."""
-        command = [str(tool(name)), "--endpoints", self.url, *arguments]
+        command = [str(tool(name)), "--endpoints", self.url, *self.ctl_flags, *arguments]
         environment = os.environ | {"ETCDCTL_API": "3"}
         done = subprocess.run(command, capture_output=True, check=False, env=environment)
         assert done.returncode == 0, done.stderr.decode()
@@ -168,8 +169,8 @@ class EtcdServer:
     def history(self, last_revision: int, *, prefix: str = "/registry/") -> Truth:
         """Return every change from revision 1 to the last, as etcdctl watches them."""
         command = [
-            str(tool("etcdctl")), "--endpoints", self.url, "watch", "--prefix", prefix,
-            "--rev", "1", "-w", "json",
+            str(tool("etcdctl")), "--endpoints", self.url, *self.ctl_flags,
+            "watch", "--prefix", prefix, "--rev", "1", "-w", "json",
         ]  # fmt: skip
         truth: Truth = []
         environment = os.environ | {"ETCDCTL_API": "3"}
@@ -230,7 +231,13 @@ class Writer:
         )
 
     def _ask(self, path: str, answer: str, request: Any) -> Any:
-        return self._method(path, answer)(request, timeout=20, wait_for_ready=True)
+        until = time.monotonic() + 20
+        while True:  # a cluster between two leaders refuses for a moment
+            try:
+                return self._method(path, answer)(request, timeout=10, wait_for_ready=True)
+            except grpc.RpcError:
+                if time.monotonic() > until:
+                    raise
 
     def put(self, key: str, value: bytes, lease: int = 0) -> int:
         """Put a key and return the revision."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final
 
 from tests.recordings import Recordings
-from tests.sources.conftest import StartServer
+from tests.sources.certificates import Authority, KeyPair
+from tests.sources.conftest import StartServer, StartTls
 from tests.sources.etcd_server import EtcdServer, Truth, Writer, recorded_writes
 from tests.sources.follower import Follower, Record
 from tests.sources.relay import Relay
@@ -27,31 +30,40 @@ from tracekit.model.live import (
 )
 from tracekit.sources.etcd_follow import follow_etcd
 
-_SLICE: Final = 250
-_WRITES_PER_SECOND: Final = 2200
+_SLICE: Final = 100
+_FAST, _SLOW = 2200, 300  # writes a second
 
 
-@contextmanager
-def _writing(writer: Writer, writes: list[tuple[str, bytes | None]]) -> Iterator[list[int]]:
-    """Write in the background, over and over until the block ends; give what is acknowledged."""
-    done, last = threading.Event(), [0]
+class _Load:
+    """Writes in the background: once fast, then slowly until the ``with`` block ends."""
 
-    def write() -> None:
-        while not done.is_set():
-            for start in range(0, len(writes), _SLICE):
-                next_at = time.monotonic() + _SLICE / _WRITES_PER_SECOND
-                last[0] = max(last[0], writer.write(writes[start : start + _SLICE]))
-                if done.is_set() and last[0] >= len(writes):
+    def __init__(self, writer: Writer, writes: list[tuple[str, bytes | None]]) -> None:
+        self._writer, self._writes = writer, writes
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.pause = threading.Lock()
+        self.last = 0
+
+    def _run(self) -> None:
+        for rate in chain([_FAST], repeat(_SLOW)):
+            for start in range(0, len(self._writes), _SLICE):
+                next_at = time.monotonic() + _SLICE / rate
+                with self.pause:
+                    self.last = max(self.last, self._write(start))
+                if self._done.is_set() and self.last >= len(self._writes):
                     return
-                time.sleep(max(0.0, next_at - time.monotonic()))
+                time.sleep(max(0.001, next_at - time.monotonic()))
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield last
-    finally:
-        done.set()
-        thread.join()
+    def _write(self, start: int) -> int:
+        return self._writer.write(self._writes[start : start + _SLICE])
+
+    def __enter__(self) -> _Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
 
 
 def _check_whole(record: Record, server: EtcdServer, last: int) -> None:
@@ -74,31 +86,50 @@ def _state(truth: Truth, revision: int) -> dict[str, int]:
 
 
 def test_recording_written_back_through_50_cuts(
-    start_server: StartServer, each_binary: Path, recordings: Recordings
+    start_tls: StartTls,
+    authority: Authority,
+    pair: KeyPair,
+    each_binary: Path,
+    recordings: Recordings,
 ) -> None:
-    server = start_server(each_binary)
+    server, writer = start_tls(each_binary)
+    relay = Relay(server.port)
     writes = recorded_writes(recordings("mid") / "etcd-watch.json", 8000)
-    writer, relay = Writer(f"127.0.0.1:{server.port}"), Relay(server.port)
+    config = EtcdConfig(
+        endpoints=(f"127.0.0.1:{relay.port}",),
+        cacert=authority.cacert,
+        cert=pair.cert,
+        key=pair.key,
+    )
     writer.put(*_a_put(writes))
     threads = threading.active_count()
     dice, cuts, seen = random.Random(7), 0, 0
-    with Follower(EtcdConfig(endpoints=(relay.url,))) as follower:
-        with _writing(writer, writes) as last:
+    with Follower(config) as follower:
+        with _Load(writer, writes) as load:
             while cuts < 50:
                 follower.wait_for(seen + 1)
                 seen = follower.record.resume or 0
                 time.sleep(dice.uniform(0, 0.02))
                 cuts += relay.cut() > 0
-        follower.wait_for(last[0])
+        follower.wait_for(load.last)
         assert threading.active_count() <= threads + 10, "each connection's threads end with it"
     assert follower.record.count(Disconnected) >= 50
-    _check_whole(follower.record, server, last[0])
-    writer.close()
+    _check_whole(follower.record, server, load.last)
     relay.close()
 
 
 def _a_put(writes: list[tuple[str, bytes | None]]) -> tuple[str, bytes]:
     return next((key, value) for key, value in writes if value is not None)
+
+
+def _loses_writes(binary: Path) -> bool:
+    """Tell whether a server must have a moment to commit before it is killed.
+
+    etcd 3.5.0 to 3.5.2 lose a committed write when killed under load (etcd issue 13766; in
+    about one of 30 kills here). No reader can be whole where the history is rewritten.
+    """
+    version = subprocess.run([binary, "--version"], capture_output=True, check=True).stdout
+    return any(f"Version: 3.5.{patch}\n".encode() in version for patch in (0, 1, 2))
 
 
 def test_recording_written_back_through_5_kills(
@@ -108,16 +139,19 @@ def test_recording_written_back_through_5_kills(
     writes = recorded_writes(recordings("seed") / "etcd-watch.json", 900)
     writer = Writer(f"127.0.0.1:{server.port}")
     writer.put(*_a_put(writes))
+    is_careful = _loses_writes(each_binary)
     with Follower(EtcdConfig(endpoints=(server.url,))) as follower:
-        with _writing(writer, writes) as last:
+        with _Load(writer, writes) as load:
             for kills in range(1, 6):
                 time.sleep(0.3)
-                server.kill()
-                server.start()
+                with load.pause if is_careful else nullcontext():
+                    time.sleep(0.25 if is_careful else 0)
+                    server.kill()
+                    server.start()
                 follower.wait(_has_connected(kills + 1), "a new connection")
-        follower.wait_for(last[0])
+        follower.wait_for(load.last)
     assert follower.record.count(Connected) == 6
-    _check_whole(follower.record, server, last[0])
+    _check_whole(follower.record, server, load.last)
     writer.close()
 
 
@@ -131,14 +165,14 @@ def test_resume_after_each_end_of_the_reader(server: EtcdServer, writer: Writer)
     writes: list[tuple[str, bytes | None]] = [
         (f"/registry/{i % 50}", b"v" * 99) for i in range(400)
     ]
-    with _writing(writer, writes) as last:
+    with _Load(writer, writes) as load:
         for _ in range(12):
             start = record.resume or 0
             with Follower(EtcdConfig(endpoints=(server.url,)), record) as follower:
                 follower.wait_for(start + 1)
     with Follower(EtcdConfig(endpoints=(server.url,)), record) as follower:
-        follower.wait_for(last[0])
-    _check_whole(record, server, last[0])
+        follower.wait_for(load.last)
+    _check_whole(record, server, load.last)
 
 
 def _churn(writer: Writer, seed: int, count: int) -> None:

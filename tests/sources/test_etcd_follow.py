@@ -191,7 +191,7 @@ def test_idle_duration_and_stop(server: EtcdServer, writer: Writer) -> None:
 def test_resume_beginning_with_a_delete(server: EtcdServer, writer: Writer) -> None:
     first = writer.put("/registry/a", b"")
     writer.put("/registry/b", b"")
-    point = ResumePoint(revision=first, anchor=Anchor("/registry/a", first))
+    point = ResumePoint(revision=first, anchor=Anchor("/registry/a", first, 1))
     last = writer.delete("/registry/a")
     with Follower(_config(server), resume=point) as follower:
         follower.wait_for(last)
@@ -261,8 +261,10 @@ def test_restored_server_is_refused_while_following(server: EtcdServer, writer: 
 
 def test_restored_server_that_went_on_is_refused(server: EtcdServer, writer: Writer) -> None:
     revisions = [writer.put(f"/registry/{n}", b"") for n in range(10)]
-    point = ResumePoint(revision=revisions[5], anchor=Anchor("/registry/6", revisions[5]))
+    point = ResumePoint(revision=revisions[5], anchor=Anchor("/registry/6", revisions[5], 1))
     assert f"no revision {revisions[5]} of /registry/6" in str(_fails(_config(server), point))
+    point = ResumePoint(revision=revisions[5], anchor=Anchor("/registry/5", revisions[5], 2))
+    assert f"no revision {revisions[5]} of /registry/5" in str(_fails(_config(server), point))
 
 
 def test_restored_server_that_went_on_is_refused_while_following(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tracekit.cli.live import record_etcd
 from tracekit.cli.options import (
     Format,
     chosen,
@@ -18,6 +20,7 @@ from tracekit.cli.options import (
     write_rows,
 )
 from tracekit.cli.screen import counted, grid, plain_text, screen_width
+from tracekit.errors import UsageError
 from tracekit.model.options import CollectOptions, CollectSummary, Redaction
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["collect"]
 
 _DATA_LOST = 3
+_INTERRUPTED = 130
+_FILE = click.Path(path_type=Path, dir_okay=False)
 _COLUMNS = ("source", "format", "records", "stored", "duplicates", "diagnostics", "gaps")
 _NUMBERS = frozenset(range(2, len(_COLUMNS)))
 
@@ -37,9 +42,34 @@ Examples:
   tracekit collect recording/ --cluster prod
   etcdctl watch --prefix /registry -w json --rev 1 | tracekit collect -
   tracekit collect scheduler.log.gz --log-year 2026 --log-timezone +01:00
+  tracekit collect --etcd https://10.0.0.1:2379 --cacert ca.crt \\
+      --cert client.crt --key client.key
 """
 )
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@click.option(
+    "--etcd",
+    default=None,
+    metavar="URL[,URL]",
+    help="Record a live etcd v3 until interrupted; resumes where the store ends.",
+)
+@click.option("--cacert", type=_FILE, default=None, help="CA of the etcd servers (PEM).")
+@click.option("--cert", type=_FILE, default=None, help="Client certificate for etcd (PEM).")
+@click.option("--key", type=_FILE, default=None, help="Key of the client certificate (PEM).")
+@click.option("--user", default=None, metavar="NAME[:PASSWORD]", help="etcd user.")
+@click.option(
+    "--prefix", default="/registry", show_default=True, help="etcd keys to record, as a path."
+)
+@click.option(
+    "--from-revision", type=int, default=None, metavar="N", help="First revision to record."
+)
+@click.option(
+    "--duration", type=float, default=None, metavar="SECONDS", help="Stop recording after so long."
+)
+@click.option(
+    "--flush", type=click.FloatRange(min=0.1), default=5.0, show_default=True,
+    metavar="SECONDS", help="Commit what a live source told at least so often.",
+)
 @store_option
 @output_option
 @click.option(
@@ -78,19 +108,36 @@ Examples:
     show_default=True,
     help="Which payloads become keyed hashes.",
 )
-def collect(sources: tuple[str, ...], store: Path, output: Format | None, **how: object) -> int:
+def collect(
+    sources: tuple[str, ...], store: Path, output: Format | None, **how: object
+) -> int:
     """Read files, folders or standard input into the store.
 
     The format is recognised by content; gz, zst, xz and bz2 are opened. Reading a source
     twice adds nothing. Ends with a summary of each source.
+
+    With --etcd it lists and then watches a live etcd v3 instead; etcdctl's ETCDCTL_*
+    variables fill in what is not given.
     """
     import tracekit
 
     options = _options(how)
     trace = tracekit.open(store)
+    if _is_live(sources, how["etcd"]):
+        summary, interrupted = record_etcd(trace, options, how)
+        _show([summary], output)
+        return _INTERRUPTED if interrupted else _DATA_LOST if summary.data_lost else 0
     summaries = _run(trace, sources, options)
     _show(summaries, output)
     return _DATA_LOST if any(s.data_lost for s in summaries) else 0
+
+
+def _is_live(sources: tuple[str, ...], etcd: object) -> bool:
+    if etcd and sources:
+        raise UsageError("files and --etcd do not go together", todo="collect one, then the other")
+    if not sources and not etcd and not os.environ.get("ETCDCTL_ENDPOINTS"):
+        raise UsageError("nothing to collect", todo="name files or folders, - or --etcd URL")
+    return not sources
 
 
 def _options(how: dict[str, object]) -> CollectOptions:
@@ -102,6 +149,7 @@ def _options(how: dict[str, object]) -> CollectOptions:
         log_year=how["log_year"],  # type: ignore[arg-type]
         log_timezone=how["log_timezone"],  # type: ignore[arg-type]
         redact=_redaction(str(how["redact"])),
+        flush_seconds=how["flush"],  # type: ignore[arg-type]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracekit.decode.audit import AuditDecoder
 from tracekit.decode.etcd_get import EtcdGetDecoder
+from tracekit.decode.etcd_get_plain import EtcdGetPlainDecoder
 from tracekit.decode.etcd_snapshot import EtcdSnapshotDecoder
 from tracekit.decode.etcd_watch import EtcdWatchDecoder
 from tracekit.decode.klog import KlogDecoder
@@ -31,6 +32,7 @@ DECODERS: tuple[Decoder, ...] = (
     EtcdWatchDecoder(),
     EtcdSnapshotDecoder(),
     EtcdGetDecoder(),
+    EtcdGetPlainDecoder(),
     AuditDecoder(),
     KubectlJsonDecoder(),
     KubectlYamlDecoder(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import calendar
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
@@ -17,11 +18,21 @@ from numpy.typing import NDArray
 
 from tracekit.decode.klog_rows import NO_DAY, Bytes, Ints
 
-__all__ = ["CYCLE_DAYS", "YearClock", "day_numbers", "days_of", "stamps_of", "year_of", "years_of"]
+__all__ = [
+    "CYCLE_DAYS",
+    "YearClock",
+    "day_numbers",
+    "days_of",
+    "stamps_of",
+    "year_near",
+    "year_of",
+    "years_of",
+]
 
 CYCLE_DAYS: Final = 1461  # days from 1 January of a leap year to that of the next
 _HALF_YEAR_DAYS: Final = 180
 _DAY_US: Final = 86_400_000_000
+_EPOCH: Final = datetime(1970, 1, 1)
 _FEBRUARY_29: Final = 59  # days since 1 January
 
 
@@ -78,6 +89,23 @@ class YearClock:
         steps = self.step + np.cumsum(turns)
         days[known] = seen + steps * CYCLE_DAYS
         return days, YearClock(int(steps[-1]), int(seen[-1]))
+
+    def at(self, day: int) -> YearClock:
+        """Return the clock behind one header, as ``place`` does for many.
+
+        Args:
+            day: Its day since 1 January.
+        """
+        jump = 0 if self.day is None else day - self.day
+        turn = (jump < -_HALF_YEAR_DAYS) - (jump > _HALF_YEAR_DAYS)
+        return YearClock(self.step + turn, day)
+
+
+def year_near(day: int, at_us: int) -> int:
+    """Return the year of one header, as ``years_of`` does for many."""
+    at = _EPOCH + timedelta(microseconds=at_us)
+    apart = day - int(_DAY_TABLE[at.month * 100 + at.day])
+    return at.year - (apart > _HALF_YEAR_DAYS) + (apart < -_HALF_YEAR_DAYS)
 
 
 def years_of(days: Ints, at_us: Ints) -> Ints:

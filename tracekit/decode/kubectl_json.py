@@ -52,6 +52,8 @@ class KubectlJsonDecoder:
         if start[:1] not in (b"{", b"["):
             return False
         line, _, rest = start.partition(b"\n")
+        if line.strip() == b"[" and rest.startswith(b'{"'):
+            line = rest.partition(b"\n")[0].rstrip(b", \r")
         if len(line.strip()) > 1:
             return _is_compact_api(line.strip(), cut=not rest and len(head) > 60_000)
         return _JSON_KEYS.search(start) is not None and _AUDIT.search(start) is None
@@ -63,9 +65,11 @@ class KubectlJsonDecoder:
     def lead(self, tail: bytes, head: bytes) -> int | None:
         """Give the rest of a value that was cut between two pieces: up to its last bracket."""
         last = tail.rstrip(b"\r\n").rpartition(b"\n")[2]
-        if tail.endswith(b"\n") and last.endswith((b"}", b"]")) and last[:1] not in b" \t":
+        closed = last.endswith((b"}", b"]")) and last[:1] not in b" \t"
+        if closed and (tail.endswith(b"\n") or head[:1] in (b"{", b"[")):
             return 0
-        end = _VALUE_END.search(head)
+        start = 0 if tail.endswith(b"\n") else head.find(b"\n") + 1
+        end = _VALUE_END.search(head, start) if start or tail.endswith(b"\n") else None
         return end.end() if end else None
 
 

@@ -23,7 +23,7 @@ from tracekit.decode.message_text import is_open, message_text, pod_in_words
 
 __all__ = ["Heard", "KubectlText"]
 
-_LONGEST: Final = 1 << 16  # characters of a line that may be a row or a message
+_LONGEST: Final = 1 << 15  # characters of a line that may be a row or a message
 _PROMPT: Final = re.compile(r"\s*(?:\S*[$#>%]\s+)?(?P<command>(?:kubectl|oc|k)\s.*)")
 _FIELD: Final = re.compile(
     r"(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*){0,3}):(?:\s+(?P<value>\S.*))?"
@@ -106,7 +106,7 @@ class KubectlText:
 
     def feed(self, line: str, line_no: int) -> None:
         """Take one line, without its end."""
-        line = _BORDER.sub("", line)
+        line = _without_border(line)
         if len(line) > _LONGEST:
             self._unknown(line, line_no)
         elif not line.strip() or _FENCE.fullmatch(line):
@@ -284,6 +284,16 @@ class KubectlText:
         if not self._in_unknown:
             self.heard.unknown.append((line_no, line.strip()[:200]))
         self._in_unknown = True
+
+
+def _without_border(line: str) -> str:
+    """Take off what a quotation or a terminal puts around a line."""
+    shown = line.rstrip()
+    if shown.endswith(("│", "|")):
+        line = shown[:-1].rstrip()
+    if line.startswith((">", "│", "|")):
+        line = line[1:].removeprefix(" ")
+    return line
 
 
 def _may_go_on(row: EventText) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from tracekit.decode.klog_clock import CYCLE_DAYS, YearClock, days_of, stamps_of, year_of, years_of
+from tracekit.decode.klog_clock import CYCLE_DAYS, YearClock, days_of, stamps_of, year_near, year_of
 from tracekit.decode.klog_fields import ends_open
 from tracekit.decode.klog_rows import NO_DAY, find_records, to_frame
 from tracekit.decode.log_cuts import begins_a_known_message, cut_at_width, is_cut
@@ -51,9 +51,9 @@ class _Places:
         if day == NO_DAY:
             return None
         if at_us is None:
-            placed, self.clock = self.clock.place(np.array([day]))
-            return int(placed[0]) * _DAY_US + stamp[2]
-        year = int(years_of(np.array([day]), np.array([at_us]))[0])
+            self.clock = self.clock.at(day)
+            return (day + self.clock.step * CYCLE_DAYS) * _DAY_US + stamp[2]
+        year = year_near(day, at_us)
         if self.base_year is None:
             self.base_year = year - self.clock.step
         self.clock = YearClock(year - self.base_year, day)

@@ -149,10 +149,12 @@ class Anchor:
     Attributes:
         key: A key as stored.
         revision: Revision of a PUT of that key, not above the resume revision.
+        version: Version that the PUT gave it.
     """
 
     key: str
     revision: int
+    version: int
 
 
 def _knows_nothing() -> Mapping[str, int]:
@@ -166,8 +168,9 @@ class ResumePoint:
     Attributes:
         revision: Last revision that is stored whole; None when nothing is stored.
         cluster_id: etcd cluster id that the record is of, in decimal; None when not known.
-        anchor: A stored change to compare with the server, which tells a server that was
-            restored from a backup and has since gone on; None leaves that out.
+        anchor: A stored change to compare with the server, the newest PUT at best. It tells
+            a server that was restored from a backup, or lost writes in a crash, and has
+            since gone on; None leaves that out.
         known: Gives the mod revision of each key that is in the record and not deleted
             there. Asked only when a hole must be filled; rows of all steps handed on until
             then must be in what it gives.

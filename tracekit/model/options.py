@@ -22,6 +22,7 @@ class CollectOptions:
         log_timezone: IANA name or ±HH:MM of a log's clock; None infers it.
         redact: Which payloads become keyed hashes: Secret and ConfigMap ones (default),
             also those of unreadable values (all), or none.
+        flush_seconds: How long a live collector may keep rows before it commits them.
     """
 
     cluster: str = "default"
@@ -31,6 +32,7 @@ class CollectOptions:
     log_year: int | None = None
     log_timezone: str | None = None
     redact: Redaction = "default"
+    flush_seconds: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ RAW: tuple[Table, ...] = (
         ("value", "binary", "the value as etcd had it, payloads redacted"),
         ("prev_value", "binary", "the value before, where the watch told it (--prev-kv)"),
         ("redacted", "bool", "a payload in value was replaced by a keyed hash"),
+        ("received_at", "timestamp", "when a live collector received it; null for recordings"),
         ("source_id", "string", "sources.source_id"),
         ("record_no", "int64", "1-based line or record inside the source"),
     ),

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import polars as pl
 
+from tracekit.assets import program_version
 from tracekit.decode import decode_value, parse_fields
 from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.options import ReplaySummary
 from tracekit.model.tables import DERIVED, RAW, SCHEMA_VERSION, TABLES
-from tracekit.assets import program_version
 from tracekit.pipeline.log_clocks import log_clocks
 from tracekit.pipeline.log_events import told_events
 from tracekit.replay import (
@@ -75,8 +75,9 @@ def replay(store: Store) -> ReplaySummary:
 
 
 def _fingerprint(store: Store) -> str:
-    versions = orjson.dumps([SCHEMA_VERSION, program_version(), sorted(store.versions(_RAW_NAMES).items())])
-    return hashlib.sha256(versions).hexdigest()[:16]
+    versions = sorted(store.versions(_RAW_NAMES).items())
+    told = orjson.dumps([SCHEMA_VERSION, program_version(), versions])
+    return hashlib.sha256(told).hexdigest()[:16]
 
 
 def _frame(name: str, cluster: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -94,6 +95,8 @@ def _replay_cluster(
     for change in decode_changes(_object_rows(reader, cluster), decode, fold.notes):
         decode.revision = change.revision
         fold.add(change)
+    for revision, at_us in _receipts(reader, cluster):
+        fold.add_receipt(revision, at_us)
     tables = fold.rows()
     texts = read_texts(reader.rows("event_texts", cluster).iter_rows(named=True))
     tables["moves"] += told_moves(texts.rows, tables)
@@ -155,6 +158,18 @@ def _object_rows(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any
     frame = reader.rows("objects", cluster).filter(told).with_columns(identity)
     for start in range(0, frame.height, _SLICE_ROWS):
         yield from frame.slice(start, _SLICE_ROWS).iter_rows(named=True)
+
+
+def _receipts(reader: StoreReader, cluster: str) -> list[tuple[int, int]]:
+    """Give when a live collector received each revision, µs since the epoch."""
+    received = reader.collect(
+        reader.scan("objects")
+        .filter(pl.col("cluster") == cluster, pl.col("received_at").is_not_null())
+        .group_by("revision")
+        .agg(pl.col("received_at").min().dt.epoch("us"))
+        .sort("revision")
+    )
+    return list(received.iter_rows())
 
 
 def _interesting_lines(reader: StoreReader, cluster: str) -> Iterator[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from tracekit.errors import StoreError
+from tracekit.model.live import EtcdConfig
 from tracekit.model.options import CollectOptions, CollectSummary, ReplaySummary
 from tracekit.pipeline import collect as collecting
-from tracekit.pipeline import lookup, replay, report, verify, views
+from tracekit.pipeline import live, lookup, replay, report, verify, views
 from tracekit.query import Catalog
 from tracekit.store import Store, StoreReader
 
@@ -69,6 +71,19 @@ class Trace:
         store = Store.create(self.folder)
         paths = [str(source) for source in sources]
         return collecting.collect(store, paths, options or CollectOptions(), progress)
+
+    def collect_etcd(
+        self,
+        config: EtcdConfig,
+        *,
+        options: CollectOptions | None = None,
+        stop: threading.Event | None = None,
+        tell: Callable[[str], None] = lambda _text: None,
+    ) -> CollectSummary:
+        """Record a live etcd, see ``live.collect_etcd``."""
+        store = Store.create(self.folder)
+        ending = stop or threading.Event()
+        return live.collect_etcd(store, config, options or CollectOptions(), ending, tell)
 
     def replay(self) -> ReplaySummary:
         """Build or refresh all derived tables."""

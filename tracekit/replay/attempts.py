@@ -20,7 +20,7 @@ from tracekit.replay.evidence import EventTime, StateVerdict, VerdictLine
 
 __all__ = ["Attempt", "Incarnation", "LogVerdict", "TextVerdict", "add_texts", "join_attempts"]
 
-_EVENT_TO_LOG_US = 50_000
+_EVENT_TO_LOG_US = 500_000  # a pause of the scheduler; 160 ms was seen
 _SLACK_US = 5_000_000
 _EVENT_LIMIT = 1024
 _CUT = " ..."

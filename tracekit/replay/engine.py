@@ -84,6 +84,10 @@ class ClusterReplay:
                      self._moves, self._pending, self._verdicts, self._holes):
             fold.add(change)
 
+    def add_receipt(self, revision: int, at_us: int) -> None:
+        """Take in when a live collector received a revision: it was committed before that."""
+        self._anchors.append(Anchor(revision, at_us, "before", clock="writer/collector"))
+
     def times(self) -> list[RevisionTime]:
         """Return the estimated time of every revision."""
         if self._times is None:

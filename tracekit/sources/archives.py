@@ -233,7 +233,8 @@ class _Unpacking:
                     if not self._take(archive, info, held, start, size):
                         return
         except _DAMAGE as error:
-            archive.note("ARCHIVE_CUT", str(error) or type(error).__name__)
+            if not archive.notes:
+                archive.note("ARCHIVE_CUT", str(error) or type(error).__name__)
 
     def _take(
         self, archive: _Archive, info: tarfile.TarInfo, held: _Held, start: int, size: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,16 @@ from tracekit.errors import StoreError, StoreLockedError
 
 __all__ = ["write_lock"]
 
+_POLL_SECONDS = 0.05
+
 
 @contextmanager
-def write_lock(path: Path) -> Iterator[None]:
-    """Hold the store's write lock; it ends with the process, however that ends.
+def write_lock(path: Path, wait_seconds: float = 0) -> Iterator[None]:
+    """Hold a write lock; it ends with the process, however that ends.
+
+    Args:
+        path: File the lock is on.
+        wait_seconds: How long to wait for another holder.
 
     Raises:
         StoreLockedError: If another process holds it.
@@ -30,14 +37,22 @@ def write_lock(path: Path) -> Iterator[None]:
             todo="check its permissions, or choose another --store",
         ) from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StoreLockedError(
-                "another tracekit is writing to this store",
-                where=str(path.parent),
-                todo="wait until it ends, or use another --store",
-            ) from error
+        _take(handle, path, time.monotonic() + wait_seconds)
         yield
     finally:
         os.close(handle)
+
+
+def _take(handle: int, path: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                raise StoreLockedError(
+                    "another tracekit is writing to this store",
+                    where=str(path.parent),
+                    todo="wait until it ends, or use another --store",
+                ) from error
+        time.sleep(_POLL_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -100,14 +101,24 @@ class Store:
                 todo="run as the user who made the store",
             ) from error
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Hold the store for writing.
+    def lock(self, wait_seconds: float = 0) -> AbstractContextManager[None]:
+        """Hold the store for writing, waiting for another writer so long.
 
         Raises:
             StoreLockedError: On entering, if another process holds it.
             StoreError: On entering, if the lock cannot be made.
         """
-        return write_lock(self.folder / "lock")
+        return write_lock(self.folder / "lock", wait_seconds)
+
+    def collector_lock(self, cluster: str) -> AbstractContextManager[None]:
+        """Be the one live collector of a cluster; others may write to the store between.
+
+        Raises:
+            StoreLockedError: On entering, if there is one already.
+            StoreError: On entering, if the lock cannot be made.
+        """
+        digest = hashlib.sha256(cluster.encode()).hexdigest()[:16]
+        return write_lock(self.folder / f"collector-{digest}.lock")
 
     def table(self, name: str) -> DeltaFolder:
         """Return one table by its name in ``model.tables``."""

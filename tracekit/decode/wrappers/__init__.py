@@ -10,6 +10,7 @@ __all__ = ["HEADER", "WRAPPERS", "Peeled", "Prefixes", "unwrap", "without_noise"
 
 WRAPPERS: tuple[Peel, ...] = (json_lines.peel, cri.peel, journald.peel, timestamps.peel)
 _DEPTH = 4
+_INSIDE = ("\t", " ", "")  # how a line begins that is the middle of a record
 
 
 def unwrap(line: str, prefixes: Prefixes) -> Peeled:
@@ -25,15 +26,28 @@ def unwrap(line: str, prefixes: Prefixes) -> Peeled:
     if HEADER.match(whole.text):
         return whole
     for _ in range(_DEPTH):
-        found = next((p for peel in WRAPPERS if (p := peel(whole.text)) is not None), None)
+        if whole.strong and whole.text[:1] in _INSIDE:
+            break
+        found = _peel_first(whole.text)
         if found is None:
             found = prefixes.peel(whole.text)
         if found is None:
             break
-        _join(whole, found)
+        if found.strong and not whole.stream:
+            found.text = without_noise(found.text)
+            whole = found
+        else:
+            _join(whole, found)
         if HEADER.match(whole.text):
             break
     return whole
+
+
+def _peel_first(text: str) -> Peeled | None:
+    for peel in WRAPPERS:
+        if (found := peel(text)) is not None:
+            return found
+    return None
 
 
 def _join(whole: Peeled, found: Peeled) -> None:

@@ -55,10 +55,11 @@ Peel = Callable[[str], Peeled | None]
 def without_noise(line: str) -> str:
     """Take off what terminals, editors and copytruncate put around a line."""
     line = line.removesuffix("\r")
-    if line.isascii() and line.isprintable():
+    if "\x1b" in line or "\x00" in line or "\ufeff" in line:
+        line = _NOISE.sub("", line)
+    if line.isascii() or "\u2502" not in line:
         return line
-    line = _NOISE.sub("", line)
-    return _TABLE_EDGE.sub("", line) if "\u2502" in line else line
+    return _TABLE_EDGE.sub("", line)
 
 
 def to_us(text: str) -> int | None:
