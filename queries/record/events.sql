@@ -15,8 +15,8 @@
 -- @column related  json; reference to the related object
 -- @column revision  revision; etcd revision that told it, null for a text
 -- @column first_at  time; when it happened first, as the event says
--- @column age_seconds  seconds; age of the last occurrence when it was printed, where only ages are told
--- @column first_age_seconds  seconds; age of the first occurrence when it was printed
+-- @column age_seconds  seconds; age of the last occurrence as printed, where only ages are told
+-- @column first_age_seconds  seconds; age of the first occurrence as printed
 -- @column reasons  json; node groups by reason in an autoscaler's refusal, null for others
 -- @source event_occurrences_rows
 SELECT

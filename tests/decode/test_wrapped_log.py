@@ -76,6 +76,8 @@ UNDATED = {
     "minikube's bullet": "* {}",
     "MicroShift": "kube-scheduler {}",
     "MicroShift, unknown": "??? {}",
+    "journald in Chinese": "2月 06 00:04:05 host-1 kubelet[735]: {}",
+    "journald, first letter lost": "eb 06 00:04:05 host-1 kubelet[735]: {}",
     "grep": "kube-scheduler.log:{}",
     "grep -n": "/var/log/kube-scheduler.log:254:{}",
     "grep -n of one file": "254:{}",
@@ -225,12 +227,16 @@ def test_records_of_many_lines_are_joined(shape: str) -> None:
     lines_kept(text)
 
 
-def test_continuation_without_the_prefix() -> None:
+@pytest.mark.parametrize("outer", ["", JOURNAL.replace("kubelet", "microshift"), CRI])
+def test_continuation_without_the_prefix(outer: str) -> None:
     """MicroShift writes the component on the header only."""
     text = "".join(
-        (f"kube-scheduler {line}" if line[:1] in "IF" else line) + "\n" for line in MULTILINE
+        outer + (f"kube-scheduler {line}" if line[:1] in "IF" else line) + "\n"
+        for line in MULTILINE
     )
-    assert [r["body"].count("\n") for r in rows(text)] == [3, 2, 8]
+    found = rows(text)
+    assert [r["body"].count("\n") for r in found] == [3, 2, 8]
+    assert {r["component"] for r in found} == {"kube-scheduler"}
     lines_kept(text)
 
 

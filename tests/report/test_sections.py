@@ -308,36 +308,26 @@ LIFE: Rows = [
 ]
 
 
+ATTEMPTS = [
+    pod("a", attempt_id=str(i), at=at(20 + 5 * i), at_certainty="observed", nodes_total=4,
+        verdict="unschedulable", message=f"0/4 nodes: {i}", sources="condition,log")
+    for i in range(3)
+]  # fmt: skip
+REASONS: Rows = [
+    {"attempt_id": str(i), "plugin": "NodeResourcesFit", "reason": "Insufficient cpu",
+     "nodes": i + 2}
+    for i in range(3)
+]  # fmt: skip
+
+
 def test_a_pod_page_tells_a_life() -> None:
-    attempts = [
-        pod(
-            "a",
-            attempt_id=str(i),
-            at=at(20 + 5 * i),
-            at_certainty="observed",
-            nodes_total=4,
-            verdict="unschedulable",
-            message=f"0/4 nodes: {i}",
-            sources="condition,log",
-        )
-        for i in range(3)
-    ]
-    reasons: Rows = [
-        {
-            "attempt_id": str(i),
-            "plugin": "NodeResourcesFit",
-            "reason": "Insufficient cpu",
-            "nodes": i + 2,
-        }
-        for i in range(3)
-    ]
     waits = [_wait("a", 0, 50, "Insufficient cpu")]
     moves: Rows = [pod("a", node="n1", at=at(80), cause="api_eviction")]
     (shown,) = pods(
         page(
             pod_revisions=LIFE,
-            attempts=attempts,
-            attempt_reasons=reasons,
+            attempts=ATTEMPTS,
+            attempt_reasons=REASONS,
             pending=waits,
             moves=moves,
         )

@@ -97,6 +97,7 @@ class Assembler:
     _open: dict[str, LogRecord] = field(default_factory=dict)
     _parts: dict[str, _Part] = field(default_factory=dict)
     _newest: LogRecord | None = None
+    _newest_stream: str = ""
     _time_ahead: tuple[str, int] | None = None
 
     def add(self, line_no: int, line: str) -> None:
@@ -141,7 +142,7 @@ class Assembler:
 
     def _take(self, first: int, last: int, raw: list[str], found: Peeled) -> None:
         text = found.text
-        before = self._before(found, raw[0])
+        before = self._before(found)
         if HEADER.match(text):
             self._begin("klog", first, last, raw, found)
         elif (other := read_other(text)) is not None and not _is_body(before, text):
@@ -156,17 +157,19 @@ class Assembler:
         elif text.strip():
             self._text(first, last, raw, found)
 
-    def _before(self, found: Peeled, line: str) -> LogRecord | None:
+    def _before(self, found: Peeled) -> LogRecord | None:
         """Return the open record of a line's stream.
 
-        MicroShift names the component on the header only: what follows is bare.
+        MicroShift names the component on the header only: what follows has less around it.
         """
-        before = self._open.get(f"{self.section}|{found.stream}")
-        newest = self._newest
-        if before is None and newest is not None and newest.wrapped == "weak":
-            is_rest = line[:1] in {"\t", " "} or _STEP.match(line) or _DUMP.match(line)
-            return newest if newest.in_dump or is_rest else None
-        return before
+        stream = f"{self.section}|{found.stream}"
+        before, newest = self._open.get(stream), self._newest
+        if before is not None or newest is None or newest.wrapped == "bare":
+            return before
+        text = found.text
+        is_rest = text[:1] in {"\t", " "} or _STEP.match(text) or _DUMP.match(text)
+        is_rest = is_rest or newest.in_dump or newest.in_block
+        return newest if is_rest and self._newest_stream.startswith(stream) else None
 
     def _text(self, first: int, last: int, raw: list[str], found: Peeled) -> None:
         record = self._begin("text", first, last, raw, found)
@@ -194,6 +197,7 @@ class Assembler:
         if (closed := self._open.pop(stream, None)) is not None:
             self.done.append(closed)
         self._open[stream] = self._newest = record
+        self._newest_stream = stream
         if self._time_ahead is not None and record.at_us is None and kind == "klog":
             line, record.at_us = self._time_ahead
             record.raw.insert(0, line)
