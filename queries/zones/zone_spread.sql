@@ -4,29 +4,60 @@
 -- @column namespace  text; namespace of the workload
 -- @column workload  text; topmost controller that the record knows, else Pod/name
 -- @column kind  text; kind of the workload
--- @column zone  text; zone label of the node, null for nodes without one
+-- @column zone  text; zone label of the node, null for nodes without one or gone
 -- @column from_revision  revision; first revision of the step
 -- @column to_revision  revision; first revision after the step
 -- @column from_at  time; estimated start
 -- @column to_at  time; estimated end
 -- @column pods  pods; bound and not terminal
 -- @source placements_rows, node_spans_rows, pods_rows, revision_times_rows, replay_state_rows
-WITH stays AS (
+WITH located AS (
   SELECT
     l.cluster,
     l.namespace,
     p.workload,
+    l.uid,
     n.zone,
-    greatest(l.from_revision, coalesce(n.from_revision, 0)) AS from_revision,
-    least(l.to_revision, coalesce(n.to_revision, l.to_revision)) AS to_revision
+    greatest(l.from_revision, n.from_revision) AS from_revision,
+    least(l.to_revision, n.to_revision) AS to_revision
   FROM placements_rows AS l
   INNER JOIN pods_rows AS p
     ON p.cluster = l.cluster AND p.uid = l.uid
-  LEFT JOIN node_spans_rows AS n
+  INNER JOIN node_spans_rows AS n
     ON n.cluster = l.cluster
     AND n.node = l.node
     AND n.from_revision < l.to_revision
     AND n.to_revision > l.from_revision
+),
+known AS (
+  SELECT
+    cluster,
+    uid,
+    min(from_revision) AS from_revision,
+    max(to_revision) AS to_revision
+  FROM located
+  GROUP BY cluster, uid
+),
+lost AS (
+  SELECT
+    l.cluster,
+    l.namespace,
+    p.workload,
+    l.uid,
+    CAST(NULL AS VARCHAR) AS zone,
+    greatest(l.from_revision, coalesce(k.to_revision, l.from_revision)) AS from_revision,
+    l.to_revision
+  FROM placements_rows AS l
+  INNER JOIN pods_rows AS p
+    ON p.cluster = l.cluster AND p.uid = l.uid
+  LEFT JOIN known AS k
+    ON k.cluster = l.cluster AND k.uid = l.uid
+  WHERE k.uid IS NULL OR k.to_revision < l.to_revision
+),
+stays AS (
+  SELECT cluster, namespace, workload, zone, from_revision, to_revision FROM located
+  UNION ALL
+  SELECT cluster, namespace, workload, zone, from_revision, to_revision FROM lost
 ),
 turns AS (
   SELECT cluster, namespace, workload, zone, from_revision AS revision, 1 AS pods FROM stays

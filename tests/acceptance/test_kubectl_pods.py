@@ -51,6 +51,10 @@ def test_pod_revisions_are_those_of_etcd(recorded: tuple[str, Trace], stores: St
             assert _unordered(one) == _unordered(other)
 
 
+def test_a_watch_without_versions_has_no_holes(recorded: tuple[str, Trace]) -> None:
+    assert recorded[1].query("gaps").height == 0
+
+
 def _unordered(text: str | None) -> list[str] | None:
     """A field is in no order: kubectl sorts keys, etcd has them as the API numbers them."""
     return None if text is None else sorted(map(str, orjson.loads(text)))

@@ -81,3 +81,11 @@ def test_a_tie_goes_to_the_earlier_filter() -> None:
     assert main is not None
     assert main.plugin == "TaintToleration"
     assert main_reason([]) is None
+
+
+def test_another_count_of_nodes_is_the_same_stretch() -> None:
+    recorder = Recorder()
+    fewer = "0/4 nodes are available: 2 Insufficient cpu, 2 node(s) had no available disk."
+    recorder.put(KEY, pod(status=_refused(NO_CPU)), revision=1)
+    recorder.put(KEY, pod(status=_refused(fewer)), revision=5)
+    assert _spells(recorder) == [(1, 99, True, "unschedulable", "Insufficient cpu", 3)]

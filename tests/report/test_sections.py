@@ -406,7 +406,7 @@ def test_the_verdict_counts_live_pods_without_a_node() -> None:
         "ns/a waited longest, 1 min 40 s in all."
     )
     assert head.facts == (
-        ("2", "nodes in 1 zone"),
+        ("2", "nodes seen in 1 zone"),
         ("4", "pods seen"),
         ("1", "bindings (and 1 preset)"),
         ("1", "unschedulable attempts"),

@@ -26,6 +26,7 @@ def objects(*changes: tuple[int, str, bytes | None], first_line: int = 1) -> pl.
             "key": [key for _, key, _ in changes],
             "operation": ["PUT" if value is not None else "DELETE" for _, _, value in changes],
             "value": [value for _, _, value in changes],
+            "encoding": ["none" if value is None else "json" for _, _, value in changes],
             "redacted": [False] * len(changes),
             "record_no": list(range(first_line, first_line + len(changes))),
         },

@@ -32,6 +32,9 @@ _NODE_AT_LEAST = 12
 _WAITS = 4
 _POINTER_LINES = 2
 _VALUE_LINES = 4
+_BEST = 4
+_TOTAL = "Total"
+_SCHEDULER = "default-scheduler"
 _PATHS = {
     "scheduler": "bound by the scheduler to",
     "preset": "created with its node set, past the scheduler, to",
@@ -73,14 +76,37 @@ def _summary(life: PodLife, pod: Mapping[str, Any], width: int) -> Iterator[str]
     failed = [a for a in _of(life["attempts"], pod["uid"]) if a["verdict"] != "bound"]
     tries = counted(len(failed), "failed attempt") if failed else "no failed attempt"
     yield from paragraph(f"{pod['workload']} · {placed} · {tries} known", width)
-    # Both are short and alike in every life; what is told is why the scheduler let it wait.
-    waits = [
-        w for w in _of(life["pending"], pod["uid"]) if w["kind"] not in ("not_tried", "starting")
-    ]
-    for wait in waits[:_WAITS]:
+    waits = [w for w in _of(life["pending"], pod["uid"]) if w["kind"] != "starting"]
+    told = [w for w in waits if w["kind"] != "not_tried" or len(waits) == 1]
+    for wait in told[:_WAITS]:
         yield from paragraph(_wait(wait), width, rest=_INDENT)
-    if len(waits) > _WAITS:
-        yield f"… waited {counted(len(waits) - _WAITS, 'more time')}, see the query pending"
+    if len(told) > _WAITS:
+        yield f"… waited {counted(len(told) - _WAITS, 'more time')}, see the query pending"
+    if len(waits) > 1 and all(w["seconds"] is not None for w in waits):
+        still = ", and still waits" if waits[-1]["open"] else ""
+        yield f"waited {sum(w['seconds'] for w in waits):,.3f} s for a node in all{still}"
+    if not failed and not pod["path"] and pod["scheduler_name"] not in (None, _SCHEDULER):
+        yield from paragraph(f"it asks for the scheduler {pod['scheduler_name']}, of which the "
+                             "record has no verdict", width)
+    yield from _choice(life, pod["uid"], width)
+
+
+def _choice(life: PodLife, uid: str, width: int) -> Iterator[str]:
+    """Say from how many nodes the scheduler chose, and by which scores, where a log tells."""
+    for attempt in _of(life["attempts"], uid):
+        if attempt["verdict"] != "bound" or attempt["nodes_feasible"] is None:
+            continue
+        words = (f"chosen from {counted(attempt['nodes_feasible'], 'feasible node')} "
+                 f"of {attempt['nodes_evaluated']} tried")
+        scores = life["node_scores"]
+        mine = scores.filter(scores["attempt_id"] == attempt["attempt_id"]).to_dicts()
+        totals = {s["node"]: s["score"] for s in mine if s["plugin"] == _TOTAL}
+        best = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+        if best:
+            words += "; scores: " + ", ".join(f"{node} {score}" for node, score in best[:_BEST])
+        if len(best) > _BEST:
+            words += f" … {len(best) - _BEST} more, see the query node_scores"
+        yield from paragraph(words, width, rest=_INDENT)
 
 
 def _wait(wait: Mapping[str, Any]) -> str:
@@ -103,9 +129,17 @@ def _revisions(life: PodLife, uid: str, diff: str, width: int) -> Iterator[str]:
     yield next(lines)
     for row, line in zip(rows, lines, strict=True):
         yield line
+        if row["stage"] == "nominated" and (node := _nominated(row["patch"])):
+            yield f"{_INDENT}nominated to {plain_text(node)}"
         if messages.get(row["revision"]):
             yield from paragraph(messages[row["revision"]], width, first=_INDENT)
         yield from _change(row, diff, width)
+
+
+def _nominated(patch: str | None) -> str | None:
+    steps = orjson.loads(patch or "[]")
+    values = (s.get("value") for s in steps if s["path"] == "/status/nominatedNodeName")
+    return next((str(value) for value in values if value), None)
 
 
 def _days(rows: Sequence[Mapping[str, Any]]) -> list[str]:

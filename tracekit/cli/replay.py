@@ -118,6 +118,9 @@ def _show_state(trace: Trace, at: str, output: Format | None) -> None:
     warn_when_stale(trace)
     if isinstance(point, int) and point != state["revision"]:
         warn(f"revision {point} is not in the record; the newest before it is shown")
+    last = trace.last_revision
+    if not isinstance(point, int) and state["revision"] == last and point > state["at"]:
+        warn(f"the record ends at revision {last}; what stood then is shown")
     if chosen(output) == "table":
         from tracekit.cli.state_table import state_text
 

@@ -118,6 +118,12 @@ class Trace:
         """Return when a revision was written, see ``views.revision_time``."""
         return views.revision_time(self._reader, self.cluster, revision)
 
+    @property
+    def last_revision(self) -> int | None:
+        """Last revision that was replayed; None without an etcd stream."""
+        state = self._reader.rows("replay_state", self.cluster)
+        return None if not state.height else state["last_revision"][0]
+
     def pod(self, namespace: str, name: str, *, uid: str | None = None) -> views.PodLife:
         """Return the life of a pod name, see ``views.pod_life``."""
         return views.pod_life(self._store, self.cluster, namespace, name, uid)

@@ -168,8 +168,8 @@ def pod_life(
     """Return all that the queries say of one pod name.
 
     Returns:
-        Frames ``pods``, ``pod_revisions``, ``attempts``, ``attempt_reasons``, ``pending``
-        and ``moves``, of every incarnation or of ``uid``, oldest first.
+        Frames ``pods``, ``pod_revisions``, ``attempts``, ``attempt_reasons``, ``node_scores``,
+        ``pending`` and ``moves``, of every incarnation or of ``uid``, oldest first.
 
     Raises:
         NotFoundError: If the record has no such pod; names the nearest.
@@ -192,7 +192,8 @@ def pod_life(
         frame = runner.run(query).filter(who)
         life[query] = frame if uid is None else frame.filter(pl.col("uid") == uid)
     ids = life["attempts"]["attempt_id"].implode()
-    life["attempt_reasons"] = runner.run("attempt_reasons").filter(pl.col("attempt_id").is_in(ids))
+    for query in ("attempt_reasons", "node_scores"):
+        life[query] = runner.run(query).filter(pl.col("attempt_id").is_in(ids))
     return life
 
 

@@ -72,11 +72,11 @@ class ClusterReplay:
 
     def add(self, change: ObjectRevision) -> None:
         """Take in one change; changes come ascending by (revision, sub)."""
-        if self.first_revision is None:
-            self.first_revision = change.revision
-        self.last_revision = change.revision
         if change.revision:
             # An object whose revision is not told (0) says nothing about the clock.
+            if self.first_revision is None:
+                self.first_revision = change.revision
+            self.last_revision = change.revision
             self._revisions.append(change.revision)
             self._anchors += anchors_of(change)
         self._owners.add(change)

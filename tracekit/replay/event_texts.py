@@ -31,7 +31,9 @@ _CONDITIONS = {
 }
 _ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
 # A taint is written {KEY: VALUE}; neither has a blank.
-_ODD_TAINT = re.compile(r"\{[^{}:]* [^{}:]*:|\{[^{} ]*: [^{}]* [^{}]*\}|\{[^{} ]*:[^ {}][^{}]*\}|:\}")
+_ODD_TAINT = re.compile(
+    r"\{[^{}:]* [^{}:]*:|\{[^{} ]*: [^{}]* [^{}]*\}|\{[^{} ]*:[^ {}][^{}]*\}|:\}"
+)
 _MOST_JOINTS = 40
 _TEXTS = ("namespace", "kind", "name", "uid", "reason", "type")
 _AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})

@@ -36,7 +36,9 @@ class HoleFold:
             self._last.pop(change.key, None)
             return
         before = self._last.get(change.key)
-        if before is not None and change.version != before[0] + 1:
+        # Only etcd tells versions; 0 is a state that the Kubernetes API told.
+        told = before is not None and before[0] and change.version
+        if before is not None and told and change.version != before[0] + 1:
             self._jumps.append((before[1], change.revision, change.key))
         self._last[change.key] = (change.version, change.revision)
 
@@ -47,8 +49,11 @@ class HoleFold:
             for hole in self._between(start, end):
                 found.setdefault(hole, key)
         return [
-            Gap(from_revision=first, to_revision=last,
-                cause=f"revisions are missing: the version of {key} jumps over them")
+            Gap(
+                from_revision=first,
+                to_revision=last,
+                cause=f"revisions are missing: the version of {key} jumps over them",
+            )
             for (first, last), key in sorted(found.items())
         ]
 

@@ -87,9 +87,38 @@ def _by_disruption(pod: _Object, view: ClusterView) -> Finding | None:
     gone = view.node_gone(node)
     if cause == "pod_gc" and (gone is not None or "node no longer exists" in message):
         cause, evidence = "node_deleted", {**evidence, "node_deleted_revision": gone}
+    if cause == "taint_eviction" and (taints := _untolerated(pod, view.node(node) or {})):
+        message = f"{message}: {', '.join(taints)}"
+        evidence = {**evidence, "taints": taints}
     return Finding(
         cause=cause, detail=message, certainty="observed", actor=actor, evidence=evidence
     )
+
+
+def _untolerated(pod: _Object, node: _Object) -> list[str]:
+    """List the NoExecute taints of a node that a pod does not tolerate for ever.
+
+    Source: component-helpers ``scheduling/corev1/helpers.go``, Toleration.ToleratesTaint;
+    tolerationSeconds bounds a toleration in time (core/v1 types.go).
+    """
+    tolerations = (pod.get("spec") or {}).get("tolerations") or ()
+    lasting = [t for t in tolerations if t.get("tolerationSeconds") is None]
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return [
+        f"{taint['key']}{'=' + taint['value'] if taint.get('value') else ''}:NoExecute"
+        for taint in taints
+        if taint.get("effect") == "NoExecute" and not any(_tolerates(t, taint) for t in lasting)
+    ]
+
+
+def _tolerates(toleration: _Object, taint: _Object) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
 def _by_kubelet(pod: _Object) -> Finding | None:

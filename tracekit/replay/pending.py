@@ -1,6 +1,7 @@
 """Stretches of a pod's waiting, with the kind and the cause of each.
 
-A stretch is half-open in revisions, split when kind or cause changes, and closed at bind
+A stretch is half-open in revisions, split when kind or cause changes (its count of nodes is
+the one it began with), and closed at bind
 (or start, for ``starting``), delete, a terminal phase, or the last revision (then open).
 """
 
@@ -36,6 +37,10 @@ class _Waiting:
     change: ObjectRevision
     why: tuple[str, str, int | None]
 
+    def goes_on(self, why: tuple[str, str, int | None] | None, uid: str) -> bool:
+        """Tell whether it still waits for the same, on however many nodes."""
+        return why is not None and why[:2] == self.why[:2] and uid == self.change.uid
+
 
 def main_reason(reasons: Sequence[ParsedReason]) -> ParsedReason | None:
     """Return the reason that blocks most nodes; in a tie the earlier filter's."""
@@ -61,7 +66,7 @@ class PendingFold:
             return
         why = None if change.operation == "DELETE" else _why(change.object or {})
         running = self._waiting.get(change.key)
-        if running and (running.why != why or running.change.uid != change.uid):
+        if running and not running.goes_on(why, change.uid):
             self._spells.append(_spell(running, change.revision, is_open=False))
             del self._waiting[change.key]
         if why and change.key not in self._waiting:

@@ -67,7 +67,7 @@ def _is_as_created(pod: Mapping[str, JSON] | None) -> bool:
     the three recordings with a truth for it, none is taken for created that was not.
     """
     metadata = (pod or {}).get("metadata") or {}
-    owners = metadata.get("managedFields") or ()
+    owners: list[JSON] = metadata.get("managedFields") or []
     if pod is None or pod.get("kind") != "Pod" or len(owners) != 1:
         return False
     status, born = pod.get("status") or {}, metadata.get("creationTimestamp")

@@ -136,14 +136,19 @@ class SourceWriter:
         return self._reader.collect(
             self._reader.scan("objects")
             .filter(pl.col("cluster") == self._cluster, pl.col("revision").is_between(low, high))
-            .select(*_OBJECT_KEY, "redacted", _DIGEST)
+            .select(*_OBJECT_KEY, "encoding", "redacted", _DIGEST)
         )
 
     def _refuse_conflicts(self, keys: pl.DataFrame, stored: pl.DataFrame) -> None:
         both = keys.join(stored, on=_OBJECT_KEY, suffix="_stored")
-        # Revision 0 is none: nothing says that two such states are of one moment.
+        # Revision 0 is none: nothing says that two such states are of one moment. Another
+        # encoding is another telling of the same change, etcd's bytes and the API's JSON, but
+        # a write is no other telling of a delete.
         differs = pl.col("digest").ne_missing(pl.col("digest_stored"))
-        different = both.filter(differs, pl.col("revision") > 0)
+        encodings = pl.col("encoding"), pl.col("encoding_stored")
+        alike = encodings[0].eq_missing(encodings[1])
+        deleted = encodings[0].eq("none").or_(encodings[1].eq("none"))
+        different = both.filter(differs, alike | deleted, pl.col("revision") > 0)
         if not different.height:
             return
         revision, key = different.row(0)[:2]
@@ -197,7 +202,7 @@ class SourceWriter:
 
 
 def _digests(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(*_OBJECT_KEY, "redacted", _DIGEST)
+    return rows.select(*_OBJECT_KEY, "encoding", "redacted", _DIGEST)
 
 
 def new_rows(known: pl.DataFrame, rows: pl.DataFrame, table: str) -> pl.DataFrame:

@@ -72,6 +72,11 @@ class _Node:
     state: str
     spans: tuple[NodeSpan, ...]
 
+    @property
+    def is_there(self) -> bool:
+        """The node is there when the record ends."""
+        return any(self.at_end(resource) for resource in RESOURCES)
+
     def at_end(self, resource: str) -> _Piece | None:
         last = self.pieces.get(resource, [])[-1:]
         return last[0] if last and last[0].end >= PLOT_WIDTH else None
@@ -213,10 +218,11 @@ def _end_ratio(node: _Node, resource: str) -> float | None:
 def _zone_row(context: Context, zone: str, members: list[_Node]) -> StripRow:
     totals = {r: _sum(members, r) for r in RESOURCES}
     ends = {r: totals[r][-1] if totals[r] else None for r in RESOURCES}
-    is_open = sum(n.state == "open" for n in members)
+    there = [n for n in members if n.is_there]
+    is_open = sum(n.state == "open" for n in there)
     return StripRow(
         label=zone or "no zone label",
-        more=f"{is_open} of {len(members)} open",
+        more=f"{is_open} of {len(there)} open",
         tone="total",
         zone=context.zone(zone).css,
         strips=_strips(context, totals),
@@ -228,9 +234,9 @@ def _node_row(context: Context, node: _Node) -> StripRow:
     ends = {r: node.at_end(r) for r in RESOURCES}
     return StripRow(
         label=node.name,
-        more=node.state,
+        more=node.state if node.is_there else "gone",
         href=link_to(node_anchor(node.name)),
-        tone="open" if node.state == "open" else "",
+        tone="open" if node.state == "open" and node.is_there else "",
         strips=_strips(context, node.pieces),
         overlays=_overlays(context, node.spans),
         values=_values(ends),
@@ -280,7 +286,7 @@ def _node_table(context: Context, nodes: list[_Node]) -> Table | None:
         cells = [
             Cell(text=node.name, href=link_to(node_anchor(node.name))),
             Cell(text=node.zone or "none", tone=zone.css),
-            Cell(text=node.state),
+            Cell(text=node.state if node.is_there else "gone"),
         ]
         for resource in RESOURCES:
             mean, peak = _mean_and_peak(node.pieces.get(resource, ()))
@@ -417,6 +423,7 @@ def _zone_table(context: Context, nodes: list[_Node]) -> Figure:
 def _zone_cells(context: Context, zone: str, members: list[_Node]) -> tuple[Cell, ...]:
     mark = context.zone(zone)
     sums = {r: _end_sum(members, r) for r in RESOURCES}
+    members = [n for n in members if n.is_there]
     is_open = [n for n in members if n.state == "open"]
     return (
         Cell(text=zone or "no zone label", tone=f"b {mark.css}"),

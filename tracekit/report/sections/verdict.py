@@ -105,7 +105,7 @@ def _facts(context: Context, waiting: _Waiting) -> tuple[tuple[str, str], ...]:
         f"{numbers.count(n)} {p}" for p, n in sorted(paths.items()) if p != "scheduler"
     )
     own = [
-        (numbers.count(len(nodes)), f"nodes in {numbers.plural(zones, 'zone')}"),
+        (numbers.count(len(nodes)), f"nodes seen in {numbers.plural(zones, 'zone')}"),
         (numbers.count(len(pods)), "pods seen"),
         (numbers.count(paths["scheduler"]), "bindings" + (f" (and {others})" if others else "")),
         (numbers.count(verdicts["unschedulable"]), "unschedulable attempts"),
