@@ -26,8 +26,16 @@ def _b64(text: bytes) -> str:
 
 
 def _put(key: str, revision: int, value: bytes = POD, **kv: Any) -> dict[str, Any]:
-    return {"kv": {"key": _b64(key.encode()), "mod_revision": revision, "create_revision": 1,
-                   "version": 1, "value": _b64(value), **kv}}
+    return {
+        "kv": {
+            "key": _b64(key.encode()),
+            "mod_revision": revision,
+            "create_revision": 1,
+            "version": 1,
+            "value": _b64(value),
+            **kv,
+        }
+    }
 
 
 def _delete(key: str, revision: int, previous: bytes | None = None) -> dict[str, Any]:
@@ -41,8 +49,13 @@ def _delete(key: str, revision: int, previous: bytes | None = None) -> dict[str,
 
 def _line(*events: dict[str, Any], **response: Any) -> bytes:
     header = {"cluster_id": 14443903163313418560, "member_id": 1, "revision": 9}
-    plain = {"Header": header, "Events": list(events) or None, "CompactRevision": 0,
-             "Canceled": False, "Created": False}
+    plain = {
+        "Header": header,
+        "Events": list(events) or None,
+        "CompactRevision": 0,
+        "Canceled": False,
+        "Created": False,
+    }
     return orjson.dumps({**plain, **response}) + b"\n"
 
 
@@ -144,8 +157,9 @@ def test_the_api_servers_own_note_is_no_damage() -> None:
 
 
 def test_facts_tell_the_cluster() -> None:
-    system = orjson.dumps({"kind": "Namespace", "apiVersion": "v1",
-                           "metadata": {"name": "kube-system", "uid": "k"}})
+    system = orjson.dumps(
+        {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "k"}}
+    )
     session = EtcdWatchDecoder().open(SourceContext(path="w"))
     for chunk in session.split(io.BytesIO(_line(_put("/a", 5, system)))):
         session.parse(chunk)

@@ -61,8 +61,12 @@ def test_words_that_come_back_get_their_own_revision() -> None:
     states = [_state(10), _state(12, NO_MEMORY), _state(14)]
     lines = [_line(10), _line(11), _line(12, NO_MEMORY), _line(14)]
     told = _told(_join(states, [], lines))
-    assert told == [("condition,log", 10), ("log", None), ("condition,log", 12),
-                    ("condition,log", 14)]
+    assert told == [
+        ("condition,log", 10),
+        ("log", None),
+        ("condition,log", 12),
+        ("condition,log", 14),
+    ]
 
 
 def test_without_a_log_events_meet_conditions_by_words_and_time() -> None:

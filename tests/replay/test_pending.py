@@ -24,8 +24,14 @@ def _spells(recorder: Recorder, last: int = 99) -> list[tuple[object, ...]]:
 
 
 def _facts(spell: PendingSpell) -> tuple[object, ...]:
-    return (spell.from_revision, spell.to_revision, spell.open, spell.kind, spell.cause,
-            spell.nodes_blocked)
+    return (
+        spell.from_revision,
+        spell.to_revision,
+        spell.open,
+        spell.kind,
+        spell.cause,
+        spell.nodes_blocked,
+    )
 
 
 def test_a_life_is_split_where_the_cause_changes() -> None:
@@ -75,8 +81,10 @@ def test_words_nobody_knows_are_the_cause_as_they_stand() -> None:
 
 
 def test_a_tie_goes_to_the_earlier_filter() -> None:
-    reasons = [ParsedReason("NodeResourcesFit", "Insufficient cpu", 2),
-               ParsedReason("TaintToleration", "node(s) had untolerated taint(s)", 2)]
+    reasons = [
+        ParsedReason("NodeResourcesFit", "Insufficient cpu", 2),
+        ParsedReason("TaintToleration", "node(s) had untolerated taint(s)", 2),
+    ]
     main = main_reason(reasons)
     assert main is not None
     assert main.plugin == "TaintToleration"

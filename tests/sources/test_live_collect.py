@@ -23,8 +23,19 @@ KILLS = 12
 
 
 def _command(store: Path, server: EtcdServer, *more: str) -> list[str]:
-    return [sys.executable, "-m", "tracekit", "collect", "--etcd", server.url, "--store",
-            str(store), "-o", "json", *more]
+    return [
+        sys.executable,
+        "-m",
+        "tracekit",
+        "collect",
+        "--etcd",
+        server.url,
+        "--store",
+        str(store),
+        "-o",
+        "json",
+        *more,
+    ]
 
 
 def _start(store: Path, server: EtcdServer, *more: str) -> subprocess.Popen[bytes]:
@@ -120,8 +131,12 @@ def test_what_was_compacted_meanwhile_is_a_gap_and_vanished_keys_are_deletes(
     state = {
         row["key"]: row["operation"] for row in rows.sort("revision", "sub").iter_rows(named=True)
     }
-    assert state == {"/registry/stays": "PUT", "/registry/goes": "DELETE",
-                     "/registry/new": "PUT", "/registry/later": "PUT"}
+    assert state == {
+        "/registry/stays": "PUT",
+        "/registry/goes": "DELETE",
+        "/registry/new": "PUT",
+        "/registry/later": "PUT",
+    }
     assert rows["revision"].max() == last
     assert "DELETE_UNSEEN" in set(StoreReader(Store(store)).rows("diagnostics")["code"])
 
@@ -142,9 +157,7 @@ def test_two_collectors_of_one_cluster_do_not_run_at_once(
     first.communicate()
 
 
-def test_receive_times_bound_the_clock(
-    server: EtcdServer, writer: Writer, tmp_path: Path
-) -> None:
+def test_receive_times_bound_the_clock(server: EtcdServer, writer: Writer, tmp_path: Path) -> None:
     store = tmp_path / "store"
     writer.put("/registry/a", b"1")
     collector = _start(store, server)

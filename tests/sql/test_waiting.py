@@ -11,27 +11,47 @@ JSON = dict[str, Any]
 
 
 def _spell(uid: str, start: int, end: int, cause: str, **other: Any) -> JSON:
-    plain = {"namespace": "n", "pod": uid, "uid": uid, "from_revision": start, "to_revision": end,
-             "open": False, "kind": "unschedulable", "cause": cause, "nodes_blocked": 3}
+    plain = {
+        "namespace": "n",
+        "pod": uid,
+        "uid": uid,
+        "from_revision": start,
+        "to_revision": end,
+        "open": False,
+        "kind": "unschedulable",
+        "cause": cause,
+        "nodes_blocked": 3,
+    }
     return {**plain, **other}
 
 
 def _pod(uid: str, **other: Any) -> JSON:
-    plain = {"namespace": "n", "pod": uid, "uid": uid, "workload": "Deployment/w",
-             "created_revision": 1, "created_known": True, "path": "scheduler"}
+    plain = {
+        "namespace": "n",
+        "pod": uid,
+        "uid": uid,
+        "workload": "Deployment/w",
+        "created_revision": 1,
+        "created_known": True,
+        "path": "scheduler",
+    }
     return {**plain, **other}
 
 
 def test_pending_by_cause_sums_stretches_and_counts_pods_once(tmp_path: Path) -> None:
-    rows = run(tmp_path, "pending_by_cause", {
-        "pods": [_pod("p"), _pod("q")],
-        "pending_spells": [
-            _spell("p", 10, 15, "Insufficient cpu"),
-            _spell("p", 15, 16, "gated", kind="gated"),
-            _spell("p", 16, 36, "Insufficient cpu"),
-            _spell("q", 20, 22, "Insufficient cpu"),
-        ],
-    })
+    rows = run(
+        tmp_path,
+        "pending_by_cause",
+        {
+            "pods": [_pod("p"), _pod("q")],
+            "pending_spells": [
+                _spell("p", 10, 15, "Insufficient cpu"),
+                _spell("p", 15, 16, "gated", kind="gated"),
+                _spell("p", 16, 36, "Insufficient cpu"),
+                _spell("q", 20, 22, "Insufficient cpu"),
+            ],
+        },
+    )
     told = [(r["cause"], r["pods"], r["pod_seconds"], r["longest_seconds"]) for r in rows]
     assert told == [("Insufficient cpu", 2, 27.0, 20.0), ("gated", 1, 1.0, 1.0)]
 

@@ -12,29 +12,46 @@ JSON = dict[str, Any]
 
 
 def _node(name: str, zone: str | None, *, is_open: bool = True) -> JSON:
-    return {"node": name, "zone": zone, "from_revision": 1, "to_revision": LAST + 1,
-            "ready": True, "unschedulable": not is_open, "open": is_open}
+    return {
+        "node": name,
+        "zone": zone,
+        "from_revision": 1,
+        "to_revision": LAST + 1,
+        "ready": True,
+        "unschedulable": not is_open,
+        "open": is_open,
+    }
 
 
 def _stay(uid: str, node: str, start: int = 10, end: int = LAST + 1) -> JSON:
-    return {"namespace": "n", "pod": uid, "uid": uid, "node": node, "from_revision": start,
-            "to_revision": end, "requests": "{}"}
+    return {
+        "namespace": "n",
+        "pod": uid,
+        "uid": uid,
+        "node": node,
+        "from_revision": start,
+        "to_revision": end,
+        "requests": "{}",
+    }
 
 
 def _pod(uid: str, workload: str) -> JSON:
-    return {"namespace": "n", "pod": uid, "uid": uid, "workload": workload,
-            "created_revision": 5}
+    return {"namespace": "n", "pod": uid, "uid": uid, "workload": workload, "created_revision": 5}
 
 
 NODES = [_node("a", "z1"), _node("b", "z2"), _node("c", "z3", is_open=False), _node("d", None)]
 
 
 def _redundancy(folder: Path, places: dict[str, str], workload: str = "Deployment/w") -> JSON:
-    rows = run(folder, "zone_redundancy", {
-        "node_spans": NODES,
-        "placements": [_stay(uid, node) for uid, node in places.items()],
-        "pods": [_pod(uid, workload) for uid in places],
-    })
+    rows = run(
+        folder,
+        "zone_redundancy",
+        {
+            "node_spans": NODES,
+            "placements": [_stay(uid, node) for uid, node in places.items()],
+            "pods": [_pod(uid, workload) for uid in places],
+        },
+    )
     return rows[0] if rows else {}
 
 
@@ -70,19 +87,32 @@ def test_nodes_without_a_zone_are_no_zone(tmp_path: Path) -> None:
 
 def test_daemon_sets_and_ended_pods_count_in_none(tmp_path: Path) -> None:
     assert _redundancy(tmp_path, {"p": "a"}, "DaemonSet/d") == {}
-    rows = run(tmp_path, "zone_redundancy", {
-        "node_spans": NODES, "placements": [_stay("p", "a", 10, 50)],
-        "pods": [_pod("p", "Job/j")],
-    })
+    rows = run(
+        tmp_path,
+        "zone_redundancy",
+        {
+            "node_spans": NODES,
+            "placements": [_stay("p", "a", 10, 50)],
+            "pods": [_pod("p", "Job/j")],
+        },
+    )
     assert rows == []
 
 
 def test_spread_is_a_step_function(tmp_path: Path) -> None:
-    rows = run(tmp_path, "zone_spread", {
-        "node_spans": NODES,
-        "placements": [_stay("p", "a", 10, 40), _stay("q", "a", 20, 101), _stay("r", "b", 20, 30)],
-        "pods": [_pod(uid, "Deployment/w") for uid in "pqr"],
-    })
+    rows = run(
+        tmp_path,
+        "zone_spread",
+        {
+            "node_spans": NODES,
+            "placements": [
+                _stay("p", "a", 10, 40),
+                _stay("q", "a", 20, 101),
+                _stay("r", "b", 20, 30),
+            ],
+            "pods": [_pod(uid, "Deployment/w") for uid in "pqr"],
+        },
+    )
     steps = [(r["zone"], r["from_revision"], r["to_revision"], r["pods"]) for r in rows]
     assert steps == [
         ("z1", 10, 20, 1), ("z1", 20, 40, 2), ("z1", 40, 101, 1),
@@ -95,9 +125,15 @@ def test_a_node_that_changes_zone_moves_its_pods(tmp_path: Path) -> None:
         {**_node("a", "z1"), "to_revision": 50},
         {**_node("a", "z2"), "from_revision": 50},
     ]
-    rows = run(tmp_path, "zone_spread", {
-        "node_spans": spans, "placements": [_stay("p", "a", 10)], "pods": [_pod("p", "Pod/p")],
-    })
+    rows = run(
+        tmp_path,
+        "zone_spread",
+        {
+            "node_spans": spans,
+            "placements": [_stay("p", "a", 10)],
+            "pods": [_pod("p", "Pod/p")],
+        },
+    )
     steps = [(r["zone"], r["from_revision"], r["to_revision"], r["pods"]) for r in rows]
     assert steps == [("z1", 10, 50, 1), ("z1", 50, 101, 0), ("z2", 50, 101, 1)]
 

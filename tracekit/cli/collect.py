@@ -67,8 +67,12 @@ Examples:
     "--duration", type=float, default=None, metavar="SECONDS", help="Stop recording after so long."
 )
 @click.option(
-    "--flush", type=click.FloatRange(min=0.1), default=5.0, show_default=True,
-    metavar="SECONDS", help="Commit what a live source told at least so often.",
+    "--flush",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Commit what a live source told at least so often.",
 )
 @store_option
 @output_option
@@ -108,9 +112,7 @@ Examples:
     show_default=True,
     help="Which payloads become keyed hashes.",
 )
-def collect(
-    sources: tuple[str, ...], store: Path, output: Format | None, **how: object
-) -> int:
+def collect(sources: tuple[str, ...], store: Path, output: Format | None, **how: object) -> int:
     """Read files, folders or standard input into the store.
 
     The format is recognised by content; gz, zst, xz and bz2 are opened. Reading a source

@@ -86,8 +86,11 @@ def _summary(life: PodLife, pod: Mapping[str, Any], width: int) -> Iterator[str]
         still = ", and still waits" if waits[-1]["open"] else ""
         yield f"waited {sum(w['seconds'] for w in waits):,.3f} s for a node in all{still}"
     if not failed and not pod["path"] and pod["scheduler_name"] not in (None, _SCHEDULER):
-        yield from paragraph(f"it asks for the scheduler {pod['scheduler_name']}, of which the "
-                             "record has no verdict", width)
+        yield from paragraph(
+            f"it asks for the scheduler {pod['scheduler_name']}, of which the "
+            "record has no verdict",
+            width,
+        )
     yield from _choice(life, pod["uid"], width)
 
 
@@ -96,8 +99,10 @@ def _choice(life: PodLife, uid: str, width: int) -> Iterator[str]:
     for attempt in _of(life["attempts"], uid):
         if attempt["verdict"] != "bound" or attempt["nodes_feasible"] is None:
             continue
-        words = (f"chosen from {counted(attempt['nodes_feasible'], 'feasible node')} "
-                 f"of {attempt['nodes_evaluated']} tried")
+        words = (
+            f"chosen from {counted(attempt['nodes_feasible'], 'feasible node')} "
+            f"of {attempt['nodes_evaluated']} tried"
+        )
         scores = life["node_scores"]
         mine = scores.filter(scores["attempt_id"] == attempt["attempt_id"]).to_dicts()
         totals = {s["node"]: s["score"] for s in mine if s["plugin"] == _TOTAL}

@@ -167,8 +167,8 @@ class Assembler:
         if before is not None or newest is None or newest.wrapped == "bare":
             return before
         text = found.text
-        is_rest = text[:1] in {"\t", " "} or _STEP.match(text) or _DUMP.match(text)
-        is_rest = is_rest or newest.in_dump or newest.in_block
+        goes_on = newest.in_dump or newest.in_block or text[:1] in {"\t", " "}
+        is_rest = goes_on or bool(_STEP.match(text) or _DUMP.match(text))
         return newest if is_rest and self._newest_stream.startswith(stream) else None
 
     def _text(self, first: int, last: int, raw: list[str], found: Peeled) -> None:

@@ -101,8 +101,11 @@ def _collect_one(
 
 
 def _lead(decoder: Decoder) -> Callable[[bytes, bytes], int | None]:
-    """Return ``decoder.lead``, which takes nothing from a source of another format."""
-    others = [other for other in DECODERS if other.name != decoder.name]
+    """Return ``decoder.lead``, which takes nothing from a source of another format.
+
+    The decoder of last resort recognises the rest of anything, so it does not count.
+    """
+    others = [other for other in DECODERS[:-1] if other.name != decoder.name]
 
     def lead(tail: bytes, head: bytes) -> int | None:
         if not decoder.recognises(head) and any(other.recognises(head) for other in others):

@@ -134,8 +134,9 @@ class _Recorder:
                 self._facts.etcd_cluster_id = step.cluster_id
                 self.tell(f"connected to {step.endpoint} at revision {step.revision}")
             case live.Disconnected():
-                self.tell(f"{step.endpoint}: {step.reason}; next try in "
-                          f"{step.retry_in_seconds:.1f} s")
+                self.tell(
+                    f"{step.endpoint}: {step.reason}; next try in {step.retry_in_seconds:.1f} s"
+                )
             case live.Listed():
                 self._add_all((_listed(pair), None) for pair in step.pairs)
             case live.Events():
@@ -213,18 +214,25 @@ class _Recorder:
 
     def _gap(self, step: live.Compacted) -> None:
         self.tell(f"etcd had compacted revisions {step.from_revision} to {step.to_revision}")
-        self._gaps.append(Gap(
-            from_revision=step.from_revision, to_revision=step.to_revision,
-            cause="etcd had compacted them before they were read; filled from the state then",
-        ))
+        self._gaps.append(
+            Gap(
+                from_revision=step.from_revision,
+                to_revision=step.to_revision,
+                cause="etcd had compacted them before they were read; filled from the state then",
+            )
+        )
 
     def _anchor(self, reader: StoreReader, revision: int | None) -> live.Anchor | None:
         if revision is None:
             return None
         newest = reader.collect(
             reader.scan("objects")
-            .filter(pl.col("cluster") == self.options.cluster, pl.col("operation") == "PUT",
-                    pl.col("version") > 0, pl.col("revision") <= revision)
+            .filter(
+                pl.col("cluster") == self.options.cluster,
+                pl.col("operation") == "PUT",
+                pl.col("version") > 0,
+                pl.col("revision") <= revision,
+            )
             .select("key", "revision", "version")
             .sort("revision", "key")
             .tail(1)
@@ -247,10 +255,30 @@ class _Recorder:
 
 
 def _listed(pair: live.Pair) -> Change:
-    return Change(pair.revision, 0, pair.key, False, pair.version, pair.create_revision,
-                  pair.lease, pair.value, b"", 0)
+    return Change(
+        pair.revision,
+        0,
+        pair.key,
+        False,
+        pair.version,
+        pair.create_revision,
+        pair.lease,
+        pair.value,
+        b"",
+        0,
+    )
 
 
 def _seen(change: live.Change) -> Change:
-    return Change(change.revision, change.sub, change.key, change.deleted, change.version,
-                  change.create_revision, change.lease, change.value, change.prev_value or b"", 0)
+    return Change(
+        change.revision,
+        change.sub,
+        change.key,
+        change.deleted,
+        change.version,
+        change.create_revision,
+        change.lease,
+        change.value,
+        change.prev_value or b"",
+        0,
+    )

@@ -183,9 +183,7 @@ def _by_source(rows: pl.DataFrame) -> dict[str, list[tuple[int, int]]]:
     return pairs
 
 
-def _matches(
-    fold: ClusterReplay, lines: Iterable[VerdictLine]
-) -> dict[str, list[tuple[int, int]]]:
+def _matches(fold: ClusterReplay, lines: Iterable[VerdictLine]) -> dict[str, list[tuple[int, int]]]:
     """Pair "Successfully bound" lines with Scheduled events of pods that each has once."""
     events = [e for e in fold.event_times() if e.verdict == "bound"]
     once = Counter((e.namespace, e.pod) for e in events)

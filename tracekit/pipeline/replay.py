@@ -112,15 +112,15 @@ def _replay_cluster(
     lines = clocks.resolve_all([*verdicts, *told.lines])
     attempts = fold.attempts(lines, tables["pods"], texts)
     tables |= fold.attempt_rows(attempts)
-    tables["node_scores"] = score_rows(
-        scores, parse_fields, clocks.at_us, attempts, cluster
-    )
+    tables["node_scores"] = score_rows(scores, parse_fields, clocks.at_us, attempts, cluster)
     tables["log_clocks"] = clocks.rows()
-    tables["replay_state"] = [{
-        "fingerprint": fingerprint,
-        "first_revision": fold.first_revision,
-        "last_revision": fold.last_revision,
-    }]
+    tables["replay_state"] = [
+        {
+            "fingerprint": fingerprint,
+            "first_revision": fold.first_revision,
+            "last_revision": fold.last_revision,
+        }
+    ]
     return tables | _shared_rows(fold)
 
 
@@ -195,16 +195,18 @@ def _shared_rows(fold: ClusterReplay) -> dict[str, list[dict[str, Any]]]:
             for code, position, detail in notes
         ],
         "gaps": [
-            {"source_id": "", "from_revision": g.from_revision, "to_revision": g.to_revision,
-             "cause": g.cause}
+            {
+                "source_id": "",
+                "from_revision": g.from_revision,
+                "to_revision": g.to_revision,
+                "cause": g.cause,
+            }
             for g in fold.gaps()
         ],
     }
 
 
-def _replace_own(
-    store: Store, reader: StoreReader, name: str, frames: list[pl.DataFrame]
-) -> None:
+def _replace_own(store: Store, reader: StoreReader, name: str, frames: list[pl.DataFrame]) -> None:
     """Put what this replay found in the place of what the last one found."""
     before = reader.rows(name)
     now = pl.concat([before.filter(pl.col("source_id") != ""), *frames])

@@ -202,7 +202,8 @@ def _place_events(
     for event in events:
         near = _near(stamps, event.at_us, _EVENT_TO_LOG_US + event.error_us)
         free = [
-            by_log[i] for i in near
+            by_log[i]
+            for i in near
             if by_log[i].event is None and _same_kind(by_log[i].verdict, event.verdict)
         ]
         if free:
@@ -272,8 +273,10 @@ def _same_words(event: str, condition: str) -> bool:
     """
     if event == condition:
         return True
-    return event.endswith(_CUT) and condition.startswith(event[: -len(_CUT)]) and (
-        len(event.encode()) <= _EVENT_LIMIT
+    return (
+        event.endswith(_CUT)
+        and condition.startswith(event[: -len(_CUT)])
+        and (len(event.encode()) <= _EVENT_LIMIT)
     )
 
 

@@ -80,8 +80,17 @@ class ClusterReplay:
             self._revisions.append(change.revision)
             self._anchors += anchors_of(change)
         self._owners.add(change)
-        for fold in (self._pods, self._nodes, self._placements, self._workloads, self._events,
-                     self._moves, self._pending, self._verdicts, self._holes):
+        for fold in (
+            self._pods,
+            self._nodes,
+            self._placements,
+            self._workloads,
+            self._events,
+            self._moves,
+            self._pending,
+            self._verdicts,
+            self._holes,
+        ):
             fold.add(change)
 
     def add_receipt(self, revision: int, at_us: int) -> None:
@@ -162,30 +171,32 @@ class ClusterReplay:
         for attempt in attempts:
             attempt_id = attempt.attempt_id(self.cluster)
             parsed = parse_verdict(attempt.message) if attempt.verdict != "bound" else None
-            rows.append({
-                "attempt_id": attempt_id,
-                **_when(attempt, times),
-                **_what(attempt),
-                **_words(parsed),
-            })
-            for ordinal, reason in enumerate(parsed.reasons if parsed else ()):
-                reasons.append({
+            rows.append(
+                {
                     "attempt_id": attempt_id,
-                    "ordinal": ordinal,
-                    "origin": "scheduler",
-                    "plugin": reason.plugin,
-                    "reason": reason.reason,
-                    "nodes": reason.nodes,
-                })
+                    **_when(attempt, times),
+                    **_what(attempt),
+                    **_words(parsed),
+                }
+            )
+            for ordinal, reason in enumerate(parsed.reasons if parsed else ()):
+                reasons.append(
+                    {
+                        "attempt_id": attempt_id,
+                        "ordinal": ordinal,
+                        "origin": "scheduler",
+                        "plugin": reason.plugin,
+                        "reason": reason.reason,
+                        "nodes": reason.nodes,
+                    }
+                )
                 if reason.plugin == "unknown":
                     self._note_unknown(attempt, reason.reason)
         return {"attempts": rows, "attempt_reasons": reasons}
 
     def _note_unknown(self, attempt: Attempt, words: str) -> None:
         position = attempt.state.revision if attempt.state else 0
-        self.notes.append(
-            Diagnostic(code="MESSAGE_UNKNOWN", position=position, detail=words[:200])
-        )
+        self.notes.append(Diagnostic(code="MESSAGE_UNKNOWN", position=position, detail=words[:200]))
 
 
 def log_rows(

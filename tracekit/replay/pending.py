@@ -17,6 +17,7 @@ from tracekit.replay.stages import has_started, is_gated, is_terminal, node_name
 
 __all__ = ["PendingFold", "PendingSpell", "main_reason"]
 
+
 @dataclass(frozen=True, slots=True)
 class PendingSpell:
     """One stretch; revisions from (included) and to (not included)."""
@@ -81,7 +82,12 @@ class PendingFold:
 def _spell(running: _Waiting, to_revision: int, *, is_open: bool) -> PendingSpell:
     change = running.change
     return PendingSpell(
-        change.namespace, change.name, change.uid, change.revision, to_revision, is_open,
+        change.namespace,
+        change.name,
+        change.uid,
+        change.revision,
+        to_revision,
+        is_open,
         *running.why,
     )
 

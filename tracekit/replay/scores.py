@@ -61,9 +61,7 @@ def score_rows(
     ]
 
 
-def _verdict_times(
-    attempts: Iterable[Attempt], cluster: str
-) -> dict[str, list[tuple[int, str]]]:
+def _verdict_times(attempts: Iterable[Attempt], cluster: str) -> dict[str, list[tuple[int, str]]]:
     verdicts: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for attempt in attempts:
         if attempt.log is not None and attempt.log.at_us is not None:

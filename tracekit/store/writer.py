@@ -91,14 +91,11 @@ class SourceWriter:
         column = _SPAN.get(self._table)
         if column is None:
             return (0, 0) if self._folder.version() >= 0 else None
-        row = (
-            self._reader.collect(
-                self._reader.scan(self._table)
-                .filter(pl.col("cluster") == self._cluster)
-                .select(pl.col(column).min().alias("a"), pl.col(column).max().alias("b"), pl.len())
-            )
-            .row(0)
-        )
+        row = self._reader.collect(
+            self._reader.scan(self._table)
+            .filter(pl.col("cluster") == self._cluster)
+            .select(pl.col(column).min().alias("a"), pl.col(column).max().alias("b"), pl.len())
+        ).row(0)
         return None if not row[2] else (row[0] or 0, row[1] or 0)
 
     def _overlaps(self, column: pl.Series) -> bool:
