@@ -3,7 +3,7 @@
 -- messages that occur, so it is at least that. Levels are
 -- the lowest of kube-scheduler, kubelet and kube-controller-manager 1.7 to 1.36, read off their
 -- sources (facts/klog-messages-scheduler.tsv, facts/formats.md 2); only messages tracekit reads.
--- @grain one row per component, node and stretch without ten minutes of silence
+-- @grain one row per component, node and unbroken stretch
 -- @column cluster  text; name of the cluster
 -- @column component  text; component that wrote it, null when unknown
 -- @column node  text; node it ran on, null when unknown

@@ -180,7 +180,8 @@ def test_pod_has_every_incarnation_oldest_first(trace: Trace) -> None:
     assert life["pod_revisions"]["uid"].unique(maintain_order=True).to_list() == uids
     one = trace.pod("default", "ubuntu", uid=uids[1])
     assert one["pods"]["uid"].to_list() == [uids[1]]
-    assert set(one) == {"pods", "pod_revisions", "attempts", "attempt_reasons", "pending", "moves"}
+    frames = {"pods", "pod_revisions", "attempts", "attempt_reasons", "node_scores"}
+    assert set(one) == {*frames, "pending", "moves"}
     assert set(one["attempt_reasons"]["attempt_id"]) <= set(one["attempts"]["attempt_id"])
 
 

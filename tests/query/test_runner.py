@@ -16,7 +16,10 @@ from tracekit.query import Catalog, QueryRunner, result_of
 from tracekit.query.header import read_header
 
 # The pipeline gives the real one; a shipped query calls it.
-FUNCTIONS: dict[str, Callable[[str], str]] = {"klog_fields": lambda raw: raw}
+FUNCTIONS: dict[str, Callable[[str], str]] = {
+    "klog_fields": lambda raw: raw,
+    "klog_pods": lambda raw: raw,
+}
 HEADER = """\
 -- Pods by node.
 -- @grain one row per node

@@ -41,10 +41,11 @@ _PAYLOADS: Final = {
     "ConfigMap": {"data": False, "binaryData": True},
 }
 _DAMAGE: Final = (IndexError, ValueError, RecursionError)
-# What an unreadable value of these kinds still shows: kind in JSON, or in CBOR, which writes
-# text or byte strings.
+# What an unreadable value of these kinds still shows: kind in JSON, in CBOR, which writes text
+# or byte strings, or in a protobuf envelope (TypeMeta field 2) whose beginning is damaged.
 _TRACES: Final = (
     b'"Secret"', b'"ConfigMap"',
+    b"\x12\x06Secret", b"\x12\x09ConfigMap",
     b"\x64kind\x66Secret", b"\x64kind\x69ConfigMap",
     b"\x44kind\x46Secret", b"\x44kind\x49ConfigMap",
 )  # fmt: skip
