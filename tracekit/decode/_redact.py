@@ -33,6 +33,7 @@ _PREFIX: Final = "redacted:hmac-sha256:"
 _MARKER: Final = b"k8s:redacted:"
 _KINDS: Final = frozenset({"Secret", "ConfigMap"})
 _READABLE: Final = frozenset({"protobuf", "json"})
+_ENVELOPE_FIELDS: Final = 4
 _METADATA, _ANNOTATIONS, _KEY, _VALUE = 1, 12, 1, 2
 # Field numbers and JSON names of the payload maps; True where JSON holds base64.
 _PAYLOAD_FIELDS: Final = {"Secret": (2, 4), "ConfigMap": (2, 3)}
@@ -130,6 +131,8 @@ def _redact_protobuf(value: bytes, text: _Hash) -> tuple[bytes, bool]:
         return value, False
     if not envelope.is_protobuf:
         raise WireError("the object is not plain protobuf")
+    if any(f.number > _ENVELOPE_FIELDS for f in iter_fields(value, len(MAGIC), len(value))):
+        raise WireError("the envelope holds what is no envelope's: a payload may have slipped out")
     changed = _rewrite(
         value, len(MAGIC), len(value), {2: lambda v, f: _object(v, f, envelope, text)}
     )
