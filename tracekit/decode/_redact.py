@@ -127,12 +127,14 @@ def _redact_protobuf(value: bytes, text: _Hash) -> tuple[bytes, bool]:
     envelope = read_envelope(value)
     if not envelope.kind:
         raise WireError("the envelope names no kind")
-    if envelope.kind not in _KINDS or envelope.api_version != "v1":
+    if envelope.kind not in _KINDS:
+        return value, False
+    if any(f.number > _ENVELOPE_FIELDS for f in iter_fields(value, len(MAGIC), len(value))):
+        raise WireError("the envelope holds what is no envelope's: a payload may have slipped out")
+    if envelope.api_version != "v1":
         return value, False
     if not envelope.is_protobuf:
         raise WireError("the object is not plain protobuf")
-    if any(f.number > _ENVELOPE_FIELDS for f in iter_fields(value, len(MAGIC), len(value))):
-        raise WireError("the envelope holds what is no envelope's: a payload may have slipped out")
     changed = _rewrite(
         value, len(MAGIC), len(value), {2: lambda v, f: _object(v, f, envelope, text)}
     )
