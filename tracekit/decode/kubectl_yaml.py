@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, cast
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from tracekit.decode.api_objects import ApiObjects, typed
 from tracekit.model.batches import Batch, Chunk, SourceContext
