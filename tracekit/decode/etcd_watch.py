@@ -11,44 +11,31 @@ from __future__ import annotations
 
 import binascii
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import orjson
 import polars as pl
 
 from tracekit.decode.kubernetes import ValueMeta, read_meta
+from tracekit.decode.object_rows import (
+    DETAIL_CHARS,
+    NOTHING,
+    OPAQUE,
+    SCHEMA,
+    Redact,
+    is_bookkeeping,
+    shown,
+)
 from tracekit.model.batches import Batch, Chunk, Gap, SourceContext
 from tracekit.model.diagnostics import Diagnostic
 
 __all__ = ["EtcdWatchDecoder", "EtcdWatchSession"]
 
 BLOCK_BYTES = 8 << 20
-_DETAIL = 200
-_NOTHING = ValueMeta("none", "", "", "", "", "")
 _RESPONSE = b'{"Header":'
 _PROGRESS = b"progress notify:"
 _CANCELED = b"watch was canceled"
-_OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
-_SCHEMA: dict[str, pl.DataType] = {
-    "revision": pl.Int64(),
-    "sub": pl.Int64(),
-    "key": pl.String(),
-    "operation": pl.String(),
-    "version": pl.Int64(),
-    "create_revision": pl.Int64(),
-    "lease": pl.Int64(),
-    "encoding": pl.String(),
-    "api_version": pl.String(),
-    "kind": pl.String(),
-    "namespace": pl.String(),
-    "name": pl.String(),
-    "uid": pl.String(),
-    "value": pl.Binary(),
-    "prev_value": pl.Binary(),
-    "redacted": pl.Boolean(),
-    "record_no": pl.Int64(),
-}
 
 _TOLD = (
     "revision", "sub", "key", "operation", "version", "create_revision", "lease", "record_no",
@@ -62,7 +49,6 @@ _ABSENT = {
     "prev_value": pl.when(pl.col("prev_value").bin.size() > 0).then("prev_value"),
 }
 
-_Redact = Callable[[str, bytes, str], tuple[bytes, bool]]
 _Event = tuple[int, int, str, str, int, int, int, int]  # the columns of _TOLD
 
 
@@ -151,7 +137,7 @@ class EtcdWatchSession:
         try:
             self._response(rows, number, response)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            rows.note("WATCH_LINE_UNREADABLE", number, f"{error!r} in {_shown(line)}")
+            rows.note("WATCH_LINE_UNREADABLE", number, f"{error!r} in {shown(line)}")
 
     def _response(self, rows: _Rows, number: int, response: dict[str, Any]) -> None:
         if self._facts["etcd_cluster_id"] is None:
@@ -168,24 +154,24 @@ class EtcdWatchSession:
                 )
             )
         elif response.get("Canceled"):
-            rows.note("WATCH_CANCELED", number, _shown(orjson.dumps(response)))
+            rows.note("WATCH_CANCELED", number, shown(orjson.dumps(response)))
 
     def _text(self, rows: _Rows, number: int, line: bytes) -> None:
         text = line.lstrip(b"\xef\xbb\xbf").strip()
         if not text or text.startswith(_PROGRESS):
             return
         if text.startswith(_CANCELED):
-            rows.note("WATCH_CANCELED", number, _shown(text))
+            rows.note("WATCH_CANCELED", number, shown(text))
         elif text.startswith(b"{"):
-            rows.note("WATCH_LINE_CUT", number, _shown(text))
+            rows.note("WATCH_LINE_CUT", number, shown(text))
         else:
-            rows.note("WATCH_LINE_UNREADABLE", number, _shown(text))
+            rows.note("WATCH_LINE_UNREADABLE", number, shown(text))
 
 
 class _Rows:
     """The events of a chunk: taken one by one, made into columns all at once."""
 
-    def __init__(self, session: EtcdWatchSession, redact: _Redact | None) -> None:
+    def __init__(self, session: EtcdWatchSession, redact: Redact | None) -> None:
         self._session, self._redact = session, redact
         self._events: list[_Event] = []
         self._texts: list[tuple[str, str]] = []
@@ -216,7 +202,7 @@ class _Rows:
         """Give the events as a frame, their values decoded, identified and redacted."""
         values, befores = self._decoded()
         metas = [
-            read_meta(value or before) if value or before else _NOTHING
+            read_meta(value or before) if value or before else NOTHING
             for value, before in zip(values, befores, strict=True)
         ]
         self._look_at(metas)
@@ -226,7 +212,7 @@ class _Rows:
         columns: dict[str, Any] = dict(zip(_TOLD, told, strict=True))
         columns |= {name: [getattr(meta, name) for meta in metas] for name in _READ}
         columns |= {"value": values, "prev_value": befores, "redacted": redacted}
-        frame = pl.DataFrame({name: columns[name] for name in _SCHEMA}, schema=_SCHEMA)
+        frame = pl.DataFrame({name: columns[name] for name in SCHEMA}, schema=SCHEMA)
         frame = frame.with_columns(**_ABSENT)
         self.diagnostics.sort(key=lambda note: note.position)
         return Batch(
@@ -252,7 +238,9 @@ class _Rows:
             try:
                 pair = _unbase64(value), _unbase64(before)
             except (TypeError, ValueError) as error:
-                self.note("WATCH_LINE_UNREADABLE", event[-1], f"{error!r} in {event[2][:_DETAIL]}")
+                self.note(
+                    "WATCH_LINE_UNREADABLE", event[-1], f"{error!r} in {event[2][:DETAIL_CHARS]}"
+                )
                 continue
             self._events.append(event)
             values.append(pair[0])
@@ -262,8 +250,8 @@ class _Rows:
     def _look_at(self, metas: list[ValueMeta]) -> None:
         """Note values that stay opaque; find the uid that names the cluster."""
         for meta, event in zip(metas, self._events, strict=True):
-            if meta.encoding in _OPAQUE and not _is_bookkeeping(event[2]):
-                self.note(_OPAQUE[meta.encoding], event[-1], event[2][:_DETAIL])
+            if meta.encoding in OPAQUE and not is_bookkeeping(event[2]):
+                self.note(OPAQUE[meta.encoding], event[-1], event[2][:DETAIL_CHARS])
             elif meta.kind == "Namespace" and meta.name == "kube-system":
                 self._session.found_cluster(meta.uid)
 
@@ -298,15 +286,3 @@ def _decode(texts: Sequence[str]) -> list[bytes]:
 
 def _unbase64(text: str) -> bytes:
     return binascii.a2b_base64(text, strict_mode=True)
-
-
-def _is_bookkeeping(key: str) -> bool:
-    """Tell whether a key is the API server's own note, not an object.
-
-    Source: apiserver ``storage/etcd3/compact.go``, key ``compact_rev_key``.
-    """
-    return key.rsplit("/", 1)[-1] == "compact_rev_key"
-
-
-def _shown(text: bytes) -> str:
-    return text[:_DETAIL].decode("utf-8", "backslashreplace")

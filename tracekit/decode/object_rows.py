@@ -11,14 +11,24 @@ from tracekit.decode.kubernetes import ValueMeta, read_meta
 from tracekit.model.batches import Batch, Gap
 from tracekit.model.diagnostics import Diagnostic
 
-__all__ = ["Change", "ObjectRows", "Redact", "shown"]
+__all__ = [
+    "DETAIL_CHARS",
+    "NOTHING",
+    "OPAQUE",
+    "SCHEMA",
+    "Change",
+    "ObjectRows",
+    "Redact",
+    "is_bookkeeping",
+    "shown",
+]
 
 Redact = Callable[[str, bytes, str], tuple[bytes, bool]]
 
-_DETAIL = 200
-_NOTHING = ValueMeta("none", "", "", "", "", "")
-_OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
-_SCHEMA: dict[str, pl.DataType] = {
+DETAIL_CHARS = 200
+NOTHING = ValueMeta("none", "", "", "", "", "")
+OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
+SCHEMA: dict[str, pl.DataType] = {
     "revision": pl.Int64(),
     "sub": pl.Int64(),
     "key": pl.String(),
@@ -66,7 +76,7 @@ class ObjectRows:
 
     def __init__(self, redact: Redact | None) -> None:
         self._redact = redact
-        self._columns: list[list[Any]] = [[] for _ in _SCHEMA]
+        self._columns: list[list[Any]] = [[] for _ in SCHEMA]
         self._append = tuple(column.append for column in self._columns)
         self._records = 0
         self.cluster_uid: str | None = None
@@ -81,11 +91,11 @@ class ObjectRows:
         """Add one change; identity is read from the value, or for a delete from the one before."""
         value = b"" if change.deleted else change.value
         told = value or change.previous
-        meta = read_meta(told) if told else _NOTHING
+        meta = read_meta(told) if told else NOTHING
         if meta.kind == "Namespace" and meta.name == "kube-system":
             self.cluster_uid = meta.uid
-        if meta.encoding in _OPAQUE and not _is_bookkeeping(change.key):
-            self.note(_OPAQUE[meta.encoding], change.record_no, change.key[:_DETAIL])
+        if meta.encoding in OPAQUE and not is_bookkeeping(change.key):
+            self.note(OPAQUE[meta.encoding], change.record_no, change.key[:DETAIL_CHARS])
         value, changed = self._redacted(meta, value)
         previous, _ = self._redacted(meta, change.previous)
         self._records += 1
@@ -113,8 +123,8 @@ class ObjectRows:
 
     def batch(self) -> Batch:
         """Return the rows so far as a batch of ``objects``."""
-        columns = dict(zip(_SCHEMA, self._columns, strict=True))
-        frame = pl.DataFrame(columns, schema=_SCHEMA, orient="col")
+        columns = dict(zip(SCHEMA, self._columns, strict=True))
+        frame = pl.DataFrame(columns, schema=SCHEMA, orient="col")
         return Batch(
             table="objects",
             frame=frame,
@@ -129,7 +139,7 @@ class ObjectRows:
         return self._redact(meta.kind, value, meta.encoding)
 
 
-def _is_bookkeeping(key: str) -> bool:
+def is_bookkeeping(key: str) -> bool:
     """Tell whether a key is the API server's own note, not an object.
 
     Source: apiserver ``storage/etcd3/compact.go``, key ``compact_rev_key``.
@@ -139,4 +149,4 @@ def _is_bookkeeping(key: str) -> bool:
 
 def shown(text: bytes) -> str:
     """Return the beginning of bytes as text, for a diagnostic."""
-    return text[:_DETAIL].decode("utf-8", "backslashreplace")
+    return text[:DETAIL_CHARS].decode("utf-8", "backslashreplace")
