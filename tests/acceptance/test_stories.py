@@ -178,6 +178,7 @@ def test_05_no_execute_evicts(seed: Replayed) -> None:
     moves = inside(seed.query("moves").to_dicts(), span)
     assert {row["uid"] for row in moves} == accepted_deletes(seed, "node-controller", "delete")
     assert {(row["cause"], row["node"]) for row in moves} == {("taint_eviction", "node-65")}
+    assert all("maintenance=true:NoExecute" in row["detail"] for row in moves)
     assert all(row["revision"] > tainted for row in moves)
     by_workload = {row["workload"]: row for row in moves}
     assert set(by_workload) == {"Deployment/web", "Pod/ubuntu"}

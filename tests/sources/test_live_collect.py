@@ -19,7 +19,7 @@ from tests.recordings import Recordings
 from tests.sources.etcd_server import EtcdServer, Truth, Writer, recorded_writes
 from tracekit.store import Store, StoreReader
 
-KILLS = 12
+KILLS = 8
 
 
 def _command(store: Path, server: EtcdServer, *more: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_killed_at_random_it_goes_on_where_it_was(
         collector = _start(store, server, *options)
         for key, value in writes[number * share : (number + 1) * share]:
             last = writer.delete(key) if value is None else writer.put(key, value)
-        time.sleep(dice.uniform(1, 3))
+        time.sleep(dice.uniform(0.8, 2.2))
         collector.kill()
         collector.communicate()
     _start(store, server, *options, "--duration", "4").communicate()
