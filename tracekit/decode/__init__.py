@@ -7,6 +7,7 @@ from tracekit.decode.etcd_get import EtcdGetDecoder
 from tracekit.decode.etcd_get_plain import EtcdGetPlainDecoder
 from tracekit.decode.etcd_snapshot import EtcdSnapshotDecoder
 from tracekit.decode.etcd_watch import EtcdWatchDecoder
+from tracekit.decode.json_shape import shape_fault
 from tracekit.decode.klog import KlogDecoder
 from tracekit.decode.klog_fields import parse_fields
 from tracekit.decode.klog_json import JsonKlogDecoder
@@ -26,6 +27,7 @@ __all__ = [
     "make_redactor",
     "named_pods",
     "parse_fields",
+    "shape_fault",
 ]
 
 DECODERS: tuple[Decoder, ...] = (

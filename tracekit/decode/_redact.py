@@ -26,11 +26,13 @@ from tracekit.decode._wire import (
     write_bytes,
 )
 
-__all__ = ["make_redactor", "redact_json_object"]
+__all__ = ["UNTOLD", "make_redactor", "redact_json_object"]
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PREFIX: Final = "redacted:hmac-sha256:"
 _MARKER: Final = b"k8s:redacted:"
+# What to call a kind that a value does not tell although its key says Secret or ConfigMap.
+UNTOLD: Final = "?"
 _KINDS: Final = frozenset({"Secret", "ConfigMap"})
 _READABLE: Final = frozenset({"protobuf", "json"})
 _ENVELOPE_FIELDS: Final = 4
@@ -41,7 +43,7 @@ _PAYLOADS: Final = {
     "Secret": {"data": True, "stringData": False},
     "ConfigMap": {"data": False, "binaryData": True},
 }
-_DAMAGE: Final = (IndexError, ValueError, RecursionError)
+_DAMAGE: Final = (IndexError, ValueError, TypeError, RecursionError)
 # What an unreadable value of these kinds still shows: kind in JSON, in CBOR, which writes text
 # or byte strings, or in a protobuf envelope (TypeMeta field 2) whose beginning is damaged.
 _TRACES: Final = (
@@ -71,6 +73,8 @@ def make_redactor(
     """
 
     def redact(kind: str, value: bytes, encoding: str) -> tuple[bytes, bool]:
+        if kind == UNTOLD and value:
+            return _marker(value, key), True
         # Kind and encoding may be those of another state of the key: an unreadable one.
         if kind and kind not in _KINDS and encoding in _READABLE:
             return value, False

@@ -26,6 +26,7 @@ from tracekit.decode.object_rows import (
     Redact,
     is_bookkeeping,
     shown,
+    suspect_kind,
 )
 from tracekit.model.batches import Batch, Chunk, Gap, SourceContext
 from tracekit.model.diagnostics import Diagnostic
@@ -33,6 +34,7 @@ from tracekit.model.diagnostics import Diagnostic
 __all__ = ["EtcdWatchDecoder", "EtcdWatchSession"]
 
 BLOCK_BYTES = 8 << 20
+_MARK = b"\xef\xbb\xbf"  # byte order mark
 _RESPONSE = b'{"Header":'
 _PROGRESS = b"progress notify:"
 _CANCELED = b"watch was canceled"
@@ -129,6 +131,8 @@ class EtcdWatchSession:
         self._facts["cluster_uid"] = uid
 
     def _line(self, rows: _Rows, number: int, line: bytes) -> None:
+        if number == 1:
+            line = line.removeprefix(_MARK)
         try:
             response = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -144,7 +148,10 @@ class EtcdWatchSession:
             self._facts["etcd_cluster_id"] = str(response["Header"]["cluster_id"])
         for event in response.get("Events") or ():
             rows.add(number, event)
-        if compacted := response.get("CompactRevision"):
+        compacted = response.get("CompactRevision") or 0
+        if compacted >> 63:
+            raise ValueError("a number has more than 64 bits")
+        if compacted:
             rows.note("WATCH_COMPACTED", number, f"compacted up to revision {compacted}")
             rows.gaps.append(
                 Gap(
@@ -207,7 +214,7 @@ class _Rows:
         ]
         self._look_at(metas)
         redacted = self._redact_all(metas, values)
-        self._redact_all(metas, befores)
+        self._redact_all([read_meta(before) if before else NOTHING for before in befores], befores)
         told = zip(*self._events, strict=True) if self._events else ((),) * len(_TOLD)
         columns: dict[str, Any] = dict(zip(_TOLD, told, strict=True))
         columns |= {name: [getattr(meta, name) for meta in metas] for name in _READ}
@@ -261,7 +268,8 @@ class _Rows:
         if self._redact is not None:
             for i, (meta, value) in enumerate(zip(metas, values, strict=True)):
                 if value:
-                    values[i], changed[i] = self._redact(meta.kind, value, meta.encoding)
+                    kind = suspect_kind(meta, self._events[i][2])
+                    values[i], changed[i] = self._redact(kind, value, meta.encoding)
         return changed
 
 

@@ -28,6 +28,7 @@ _PAIR: Final = re.compile(
     r' +([^ ="\r\n][^="\r\n]*)='
     rf'(?:"([^"\\\n]*)"{_END}|(-?(?:0|[1-9][0-9]{{0,17}})){_END})?'
 )
+_QUOTED_SO_FAR: Final = re.compile(r'"(?:[^"\\\n]++|\\.)*+("?)')
 _QUOTED: Final = re.compile(r'"((?:[^"\\\n]++|\\.)*+)"')
 _TOKEN: Final = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|[^\s"\[\]{}()]++|[\s\S]')
 _NEXT_PAIR: Final = re.compile(r" [A-Za-z_][\w.\-/]*=")
@@ -124,7 +125,7 @@ def ends_open(raw: str, *, terminated: bool) -> bool:
     if terminated:
         return has_open_quote(raw)
     on_pair_line = last.startswith(" >") or len(last) == len(raw)
-    return head is not None and on_pair_line and '"' in _QUOTED.sub("", last)
+    return head is not None and on_pair_line and _leaves_open(last)
 
 
 def has_open_quote(raw: str) -> bool:
@@ -135,7 +136,12 @@ def has_open_quote(raw: str) -> bool:
     head = _HEAD.match(raw)
     if head is None or "\n" in raw:
         return False
-    return not head[2] or '"' in _QUOTED.sub("", raw[head.end() :])
+    return not head[2] or _leaves_open(raw[head.end() :])
+
+
+def _leaves_open(text: str) -> bool:
+    """Tell whether a quote in the text has no end; in one pass, however many there are."""
+    return any(not match[1] for match in _QUOTED_SO_FAR.finditer(text))
 
 
 def is_cut_header(line: str) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from tracekit.decode._redact import UNTOLD
 from tracekit.decode.kubernetes import ValueMeta, read_meta
 from tracekit.model.batches import Batch, Gap
 from tracekit.model.diagnostics import Diagnostic
@@ -21,11 +23,14 @@ __all__ = [
     "Redact",
     "is_bookkeeping",
     "shown",
+    "suspect_kind",
 ]
 
 Redact = Callable[[str, bytes, str], tuple[bytes, bool]]
 
 DETAIL_CHARS = 200
+# Base64, whole or cut: what a value's bytes look like in JSON.
+_ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{20,}")
 NOTHING = ValueMeta("none", "", "", "", "", "")
 OPAQUE = {"encrypted": "VALUE_ENCRYPTED", "cbor": "VALUE_CBOR", "opaque": "VALUE_UNREADABLE"}
 SCHEMA: dict[str, pl.DataType] = {
@@ -96,8 +101,9 @@ class ObjectRows:
             self.cluster_uid = meta.uid
         if meta.encoding in OPAQUE and not is_bookkeeping(change.key):
             self.note(OPAQUE[meta.encoding], change.record_no, change.key[:DETAIL_CHARS])
-        value, changed = self._redacted(meta, value)
-        previous, _ = self._redacted(meta, change.previous)
+        value, changed = self._redacted(meta, change.key, value)
+        before = read_meta(change.previous) if change.previous else NOTHING
+        previous, _ = self._redacted(before, change.key, change.previous)
         self._records += 1
         row = (
             change.revision,
@@ -133,10 +139,10 @@ class ObjectRows:
             gaps=self.gaps,
         )
 
-    def _redacted(self, meta: ValueMeta, value: bytes) -> tuple[bytes, bool]:
+    def _redacted(self, meta: ValueMeta, key: str, value: bytes) -> tuple[bytes, bool]:
         if self._redact is None or not value:
             return value, False
-        return self._redact(meta.kind, value, meta.encoding)
+        return self._redact(suspect_kind(meta, key), value, meta.encoding)
 
 
 def is_bookkeeping(key: str) -> bool:
@@ -147,6 +153,17 @@ def is_bookkeeping(key: str) -> bool:
     return key.rsplit("/", 1)[-1] == "compact_rev_key"
 
 
+def suspect_kind(meta: ValueMeta, key: str) -> str:
+    """Return the kind to redact a value as: its own, or what its key says where it tells none.
+
+    A Secret without kind or apiVersion is still a Secret where Secrets are stored.
+    """
+    if meta.kind and meta.api_version:
+        return meta.kind
+    return UNTOLD if "/secrets/" in key or "/configmaps/" in key else meta.kind
+
+
 def shown(text: bytes) -> str:
-    """Return the beginning of bytes as text, for a diagnostic."""
-    return text[:DETAIL_CHARS].decode("utf-8", "backslashreplace")
+    """Return the beginning of bytes as text, for a diagnostic, without what may be a payload."""
+    words = text[:DETAIL_CHARS].decode("utf-8", "backslashreplace")
+    return _ENCODED.sub(lambda run: f"…({len(run[0])} characters)…", words)

@@ -10,7 +10,8 @@ import orjson
 import polars as pl
 
 from tracekit.assets import program_version
-from tracekit.decode import decode_value, parse_fields
+from tracekit.decode import decode_value, parse_fields, shape_fault
+from tracekit.errors import DecodeError
 from tracekit.model.diagnostics import Diagnostic
 from tracekit.model.options import ReplaySummary
 from tracekit.model.tables import DERIVED, RAW, SCHEMA_VERSION, TABLES
@@ -133,6 +134,8 @@ class _Decoder:
 
     def __call__(self, value: bytes) -> Mapping[str, Any] | None:
         decoded = decode_value(value)
+        if value[:1] == b"{" and (fault := shape_fault(decoded.object)):
+            raise DecodeError(f"its field {fault} has the wrong type")
         if decoded.unknown_kind and decoded.object:
             kind = f"{decoded.object.get('apiVersion')} {decoded.object.get('kind')}"
             self._note("VALUE_UNKNOWN_KIND", kind)

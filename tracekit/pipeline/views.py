@@ -14,6 +14,7 @@ from tracekit.decode import named_pods, parse_fields
 from tracekit.errors import NotFoundError, StoreError
 from tracekit.model.tables import TABLES
 from tracekit.query import QueryRunner
+from tracekit.replay.quantity import bounded
 from tracekit.store import Store, StoreReader
 
 __all__ = [
@@ -142,7 +143,7 @@ def _requested(placed: pl.DataFrame) -> dict[str, dict[str, int]]:
         node = requested[row["node"]]
         node["pods"] += 1
         for resource, amount in orjson.loads(row["requests"]).items():
-            node[resource] = node.get(resource, 0) + amount
+            node[resource] = bounded(node.get(resource, 0) + amount)
     return requested
 
 

@@ -15,7 +15,17 @@ from typing import Literal
 
 from tracekit.model.objects import JSON, ObjectRevision
 
-__all__ = ["API_SERVER", "BOUND", "SECOND_US", "SEEN", "Anchor", "Claim", "anchors_of", "epoch_us"]
+__all__ = [
+    "API_SERVER",
+    "BOUND",
+    "SECOND_US",
+    "SEEN",
+    "Anchor",
+    "Claim",
+    "anchors_of",
+    "epoch_us",
+    "is_revision",
+]
 
 API_SERVER = ""
 BOUND, SEEN = "bound", "seen"
@@ -26,6 +36,8 @@ Claim = Literal["after", "before", "within", "names"]
 # Events are cut at 1024 bytes and end in " ..." there, pod conditions are not.
 # Source: k8s.io/kubernetes/pkg/scheduler, truncateMessage.
 _MESSAGE_CHARS = 1000
+_MOST_DIGITS = 18
+_LONGEST_GRACE_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,11 @@ def epoch_us(text: JSON) -> int | None:
     return _parse(text) if isinstance(text, str) and text else None
 
 
+def is_revision(text: str) -> bool:
+    """Tell whether a resourceVersion is a number that etcd could count to."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def _dict(value: JSON) -> Mapping[str, JSON]:
     return value if isinstance(value, Mapping) else {}
 
@@ -126,7 +143,9 @@ def _newest_stamp(state: Mapping[str, JSON]) -> int | None:
     if deleted is not None:
         # The field holds the request's time plus the grace it granted.
         grace = meta.get("deletionGracePeriodSeconds")
-        times.append(deleted - (grace if isinstance(grace, int) else 0) * SECOND_US)
+        if not isinstance(grace, int) or not 0 <= grace <= _LONGEST_GRACE_SECONDS:
+            grace = 0
+        times.append(deleted - grace * SECOND_US)
     return max((t for t in times if t is not None), default=None)
 
 
@@ -239,7 +258,7 @@ def _about_pod(event: Mapping[str, JSON], clock: str, at: int | None) -> Iterato
     """
     pod = _dict(event.get("involvedObject") or event.get("regarding"))
     uid, seen = _text(pod.get("uid")), _text(pod.get("resourceVersion"))
-    if pod.get("kind") != "Pod" or not uid or not seen.isdecimal():
+    if pod.get("kind") != "Pod" or not uid or not is_revision(seen):
         return
     revision, reason = int(seen), event.get("reason")
     if at is None:

@@ -42,8 +42,8 @@ class Owner:
     @property
     def spec(self) -> _Object:
         """Give the spec, empty where there is none."""
-        spec: _Object = self.document.get("spec") or {}
-        return spec
+        spec = self.document.get("spec")
+        return spec if isinstance(spec, dict) else {}
 
     @property
     def wanted(self) -> int | None:

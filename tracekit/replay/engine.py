@@ -285,7 +285,10 @@ def _time_row(time: RevisionTime) -> Row:
 
 
 def _instant(at_us: int | None) -> datetime | None:
-    return None if at_us is None else _EPOCH + timedelta(microseconds=at_us)
+    try:
+        return None if at_us is None else _EPOCH + timedelta(microseconds=at_us)
+    except OverflowError:  # a time that an object claims, beyond the calendar
+        return None
 
 
 def _incarnations(

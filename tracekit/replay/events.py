@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from tracekit.model.objects import ObjectRevision
+from tracekit.replay.anchors import is_revision
 from tracekit.replay.messages import parse_verdict
 
 __all__ = ["EventFold", "autoscaler_reasons", "fold_events", "is_event", "occurred_at", "read_time"]
@@ -100,7 +101,7 @@ def autoscaler_reasons(reason: object, message: object) -> str | None:
 
 
 def _number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and text.isdecimal() else None
+    return int(text) if isinstance(text, str) and is_revision(text) else None
 
 
 class EventFold:

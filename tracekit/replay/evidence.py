@@ -29,6 +29,7 @@ VERDICT_WORDS = (
     " is bound successfully on node",
     "Error scheduling ",
 )
+_MOST_NODES = 10**9
 _CONDITION_VERDICTS = {"Unschedulable": "unschedulable", "SchedulerError": "error"}
 _STRUCTURED = {
     "Unable to schedule pod; no fit; waiting": "unschedulable",
@@ -202,6 +203,7 @@ def _line(
 
 def _number(value: Any) -> int | None:
     try:
-        return int(value)
+        number = int(value)
     except (TypeError, ValueError):
         return None
+    return number if abs(number) < _MOST_NODES else None

@@ -92,7 +92,10 @@ def _requested_at(pod: _Object) -> datetime | None:
     metadata = pod.get("metadata") or {}
     at = read_time(metadata.get("deletionTimestamp"))
     grace = metadata.get("deletionGracePeriodSeconds") or 0
-    return None if at is None else at - timedelta(seconds=grace)
+    try:
+        return None if at is None else at - timedelta(seconds=grace)
+    except OverflowError:  # a grace beyond the calendar
+        return None
 
 
 class MoveFold:

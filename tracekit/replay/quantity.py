@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["NANOS", "amounts", "parse_nanos", "whole", "whole_units"]
+__all__ = ["NANOS", "amounts", "bounded", "parse_nanos", "whole", "whole_units"]
 
 NANOS = 1_000_000_000
 _NANOS_PER_MILLICORE = 1_000_000
+_LONGEST = 300  # characters; no quantity that means anything is longer
+_MOST = 2**63 - 1
 _LARGEST = (2**63 - 1) * NANOS
 
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -46,7 +48,7 @@ def parse_nanos(text: str) -> int | None:
 
     Source: apimachinery pkg/api/resource/quantity.go ParseQuantity.
     """
-    match = _QUANTITY.fullmatch(text.strip())
+    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None:
         return None
     sign, left, right, binary, exponent, suffix = match.groups()
@@ -71,7 +73,12 @@ def whole(resource: str, nanos: int) -> int:
 
     Source: scheduler framework Resource.Add: MilliValue for cpu, Value for the others.
     """
-    return -(-nanos // (_NANOS_PER_MILLICORE if resource == "cpu" else NANOS))
+    return bounded(-(-nanos // (_NANOS_PER_MILLICORE if resource == "cpu" else NANOS)))
+
+
+def bounded(amount: int) -> int:
+    """Cut an amount off at what 64 bits hold, as the API server's own int64 does."""
+    return max(-_MOST, min(amount, _MOST))
 
 
 def amounts(resources: Mapping[str, Any] | None) -> dict[str, int]:

@@ -20,6 +20,7 @@ __all__ = ["SCORE_WORDS", "score_rows"]
 
 SCORE_WORDS = ("Plugin scored node for pod", "Calculated node's final score for pod")
 TOTAL = "Total"
+_MOST = 10**12
 
 
 def score_rows(
@@ -45,7 +46,11 @@ def score_rows(
         known = verdicts.get(str(pairs.get("pod")), [])
         at = at_us(row["source_id"], row["stamp_us"])
         place = len(known) if at is None else bisect_left(known, (at, ""))
-        if place < len(known) and isinstance(pairs.get("score"), int):
+        if (
+            place < len(known)
+            and isinstance(pairs.get("score"), int)
+            and abs(pairs["score"]) < _MOST
+        ):
             plugin = str(pairs.get("plugin", TOTAL))
             scores[known[place][1], str(pairs.get("node")), plugin] = pairs["score"]
     return [

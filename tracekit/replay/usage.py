@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from tracekit.replay.quantity import bounded
+
 __all__ = ["fold_usage"]
 
 Row = Mapping[str, Any]
@@ -70,7 +72,7 @@ def _step(
             "resource": resource,
             "from_revision": start,
             "to_revision": end,
-            "requested": requested.get(resource, 0),
+            "requested": bounded(requested.get(resource, 0)),
             "allocatable": allocatable.get(resource),
             "ready": bool(span and span["ready"]),
             "open": bool(span and span["open"]),

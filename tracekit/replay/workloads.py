@@ -63,7 +63,8 @@ def _is_workload(revision: ObjectRevision, document: Mapping[str, Any]) -> bool:
     if known in _COUNTED or known in _UNCOUNTED:
         return True
     custom = not _is_built_in(known[0])
-    return custom and isinstance((document.get("spec") or {}).get("replicas"), int)
+    spec = document.get("spec")
+    return custom and isinstance(spec, dict) and isinstance(spec.get("replicas"), int)
 
 
 @dataclass(frozen=True, slots=True)
