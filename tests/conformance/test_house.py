@@ -18,6 +18,7 @@ from typing import Final
 import pytest
 
 from tests.recordings import ROOT
+from tracekit.model.diagnostics import CODES
 
 MAX_MODULE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 60
@@ -100,6 +101,11 @@ def test_module_lists_what_it_offers(path: Path) -> None:
 def test_package_offers_nothing_unlisted() -> None:
     package = importlib.import_module("tracekit")
     assert list(getattr(package, "__all__", [])) == sorted(getattr(package, "__all__", []))
+
+
+def test_every_diagnostic_code_is_in_use() -> None:
+    text = "".join(p.read_text() for p in PACKAGE if p.name != "diagnostics.py")
+    assert [code for code in CODES if f'"{code}"' not in text] == []
 
 
 # Packages whose distribution has another name.

@@ -29,7 +29,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "duration": (str,),
     "strings": (list,),
 }
-_MOST_DIGITS = 18
+_MOST = 2**63 - 1
 
 
 def shape_fault(document: Any) -> str:
@@ -70,7 +70,7 @@ def _message_fault(message: str, value: Any) -> str:
     for name, inner in value.items():
         field = known.get(name)
         if field is not None and (fault := _field_fault(field, inner)):
-            return name if fault in ("", ".") else f"{name}.{fault}".removesuffix("..")
+            return name if fault == "." else f"{name}.{fault}"
     return ""
 
 
@@ -102,4 +102,4 @@ def _value_fault(field: FieldSpec, value: Any) -> str:
         return "."
     if not isinstance(value, types):
         return "."
-    return "." if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS * 9 else ""
+    return "." if isinstance(value, int) and abs(value) > _MOST else ""

@@ -34,6 +34,9 @@ _COMPONENTS = (
 )
 
 
+_HIGHEST = -1  # no revision: stands for the source's own
+
+
 @dataclass(slots=True)
 class Collection:
     """One source on its way into the store."""
@@ -141,7 +144,7 @@ class Collection:
         damage: Sequence[Diagnostic] = (),
         *,
         modified_ns: int | None = None,
-        resume: int | None = None,
+        resume: int | None = _HIGHEST,
     ) -> CollectSummary:
         """Commit the rows with the resume point, then what is known about their source.
 
@@ -149,15 +152,17 @@ class Collection:
             format_name: Format that the source was read as.
             damage: What was wrong with the source as a whole.
             modified_ns: Modification time of its file, ns since the Unix epoch.
-            resume: Revision up to which the source is whole; its highest one by default.
+            resume: Revision up to which the source is whole: its highest one where not
+                given, and None where it is not whole up to any.
         """
         self.notes += damage
         facts = self.session.facts() if self.session else {}
         reader = StoreReader(self.store)
         known = reader.rows("sources", self.options.cluster)
         self._refuse_other_cluster(known, facts)
+        point = self.last if resume == _HIGHEST else resume
         for table, writer in self.writers.items():
-            writer.commit((resume or self.last) if table == "objects" else None)
+            writer.commit(point if table == "objects" else None)
         self._add_small(
             "diagnostics",
             [{"code": n.code, "position": n.position, "detail": n.detail} for n in self.notes],

@@ -75,7 +75,6 @@ class Attempt:
     state: StateVerdict | None = None
     event: EventTime | None = None
     text: TextVerdict | None = None
-    order: tuple[int, int] = field(default=(0, 0))
 
     @property
     def message(self) -> str:

@@ -6,7 +6,7 @@ Pure: the same rows in give the same rows out; nothing is read from a clock or a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -168,13 +168,15 @@ class ClusterReplay:
         times = {t.revision: t for t in self.times()}
         rows: list[Row] = []
         reasons: list[Row] = []
+        attempts = list(attempts)
+        proven = _proven_clocks(attempts)
         for attempt in attempts:
             attempt_id = attempt.attempt_id(self.cluster)
             parsed = parse_verdict(attempt.message) if attempt.verdict != "bound" else None
             rows.append(
                 {
                     "attempt_id": attempt_id,
-                    **_when(attempt, times),
+                    **_when(attempt, times, proven),
                     **_what(attempt),
                     **_words(parsed),
                 }
@@ -213,14 +215,21 @@ def log_rows(
     return verdicts, scores
 
 
-def _when(attempt: Attempt, times: Mapping[int, RevisionTime]) -> Row:
+def _proven_clocks(attempts: Iterable[Attempt]) -> set[str]:
+    """Name the logs whose inferred clock an event confirms: both tell one attempt's time."""
+    return {a.log.line.source_id for a in attempts if a.log is not None and a.event is not None}
+
+
+def _when(attempt: Attempt, times: Mapping[int, RevisionTime], proven: Collection[str]) -> Row:
     revision = attempt.state.revision if attempt.state else None
     at_us: int | None = None
     certainty, error_us = "unknown", None
     if attempt.log is not None and attempt.log.at_us is not None:
-        # An inferred year and zone rest on evidence (log_clocks); the time of day is the log's.
-        told = attempt.log.certainty != "unknown"
-        at_us, certainty, error_us = attempt.log.at_us, "observed" if told else "unknown", 0
+        # The time of day is the log's own; year and zone may be inferred (log_clocks), and then
+        # nothing bounds the error unless an event of the same attempts confirms them.
+        is_proven = attempt.log.line.source_id in proven
+        certainty = "observed" if is_proven else attempt.log.certainty
+        at_us, error_us = attempt.log.at_us, 0 if certainty == "observed" else None
     elif attempt.event is not None:
         at_us, certainty, error_us = attempt.event.at_us, "observed", attempt.event.error_us
     elif revision is not None and revision in times:
