@@ -40,7 +40,7 @@ def test_collect_ends_with_a_summary_of_each_source(
     assert first.err == ""
     again = run("collect", *files, "--store", "s", "-o", "table")
     assert again.code == 0
-    assert " 962       0         962            0     0" in again.out
+    assert "etcd-watch-json            962       0    962" in again.out
     fits(again.out)
 
 

@@ -19,8 +19,9 @@ from tracekit.cli.options import (
     warn,
     write_rows,
 )
-from tracekit.cli.screen import counted, grid, plain_text, screen_width
-from tracekit.errors import UsageError
+from tracekit.cli.screen import counted, plain_text
+from tracekit.cli.summary import summary_lines
+from tracekit.errors import TracekitError, UsageError
 from tracekit.model.options import CollectOptions, CollectSummary, Redaction
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _DATA_LOST = 3
 _INTERRUPTED = 130
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _COLUMNS = ("source", "format", "records", "stored", "duplicates", "diagnostics", "gaps")
-_NUMBERS = frozenset(range(2, len(_COLUMNS)))
 
 
 @click.command(
@@ -129,9 +129,7 @@ def collect(sources: tuple[str, ...], store: Path, output: Format | None, **how:
         summary, interrupted = record_etcd(trace, options, how)
         _show([summary], output)
         return _INTERRUPTED if interrupted else _DATA_LOST if summary.data_lost else 0
-    summaries = _run(trace, sources, options)
-    _show(summaries, output)
-    return _DATA_LOST if any(s.data_lost for s in summaries) else 0
+    return _read(trace, sources, options, output)
 
 
 def _is_live(sources: tuple[str, ...], etcd: object) -> bool:
@@ -159,16 +157,35 @@ def _redaction(text: str) -> Redaction:
     return "all" if text == "all" else "none" if text == "none" else "default"
 
 
-def _run(trace: Trace, sources: tuple[str, ...], options: CollectOptions) -> list[CollectSummary]:
+def _read(
+    trace: Trace, sources: tuple[str, ...], options: CollectOptions, output: Format | None
+) -> int:
+    """Read files; where one is refused, tell what the others before it gave."""
+    summaries: list[CollectSummary] = []
+    try:
+        _run(trace, sources, options, summaries)
+    except TracekitError:
+        if summaries:
+            _show(summaries, output)
+        raise
+    _show(summaries, output)
+    return _DATA_LOST if any(s.data_lost for s in summaries) else 0
+
+
+def _run(
+    trace: Trace, sources: tuple[str, ...], options: CollectOptions, done: list[CollectSummary]
+) -> None:
+    """Collect into ``done``, which then tells what was stored also where a source is refused."""
     if not sys.stderr.isatty():
-        return list(trace.collect(*sources, options=options))
+        done.extend(trace.collect(*sources, options=options))
+        return
 
     def progress(path: str, records: int) -> None:
         name = plain_text(Path(path).name)
         click.echo(f"\r\x1b[2K{name}: {counted(records, 'record')}", nl=False, err=True)
 
     try:
-        return list(trace.collect(*sources, options=options, progress=progress))
+        done.extend(trace.collect(*sources, options=options, progress=progress))
     finally:
         click.echo("\r\x1b[2K", nl=False, err=True)
 
@@ -176,16 +193,15 @@ def _run(trace: Trace, sources: tuple[str, ...], options: CollectOptions) -> lis
 def _show(summaries: list[CollectSummary], output: Format | None) -> None:
     import polars as pl
 
-    columns = {name: [getattr(s, name) for s in summaries] for name in _COLUMNS}
     if chosen(output) == "table":
-        rows = [[str(columns[name][i]) for name in _COLUMNS] for i in range(len(summaries))]
-        for lines in grid(_COLUMNS, rows, screen_width(), _NUMBERS):
-            show_lines(lines)
+        show_lines(summary_lines(summaries))
     else:
+        columns = {name: [getattr(s, name) for s in summaries] for name in _COLUMNS}
         write_rows(pl.DataFrame(columns), output)
-    for summary in summaries:
-        if summary.data_lost:
-            warn(
-                f"{summary.source}: data was lost or damaged; "
-                "see what with tracekit replay, then tracekit query diagnostics"
-            )
+    lost = [summary.source for summary in summaries if summary.data_lost]
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        warn(
+            f"{lost[0]}{more}: data was lost or damaged; "
+            "after tracekit replay, tracekit query diagnostics has it all"
+        )

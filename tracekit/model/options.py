@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CollectOptions", "CollectSummary", "Redaction", "ReplaySummary"]
+__all__ = ["CollectOptions", "CollectSummary", "Oddity", "Redaction", "ReplaySummary"]
 
 Redaction = Literal["default", "all", "none"]
 
@@ -36,8 +36,18 @@ class CollectOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Oddity:
+    """Damage of one kind in one source: its code, how often, where first and its raw words."""
+
+    code: str
+    count: int
+    position: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectSummary:
-    """What became of one source: counts of records."""
+    """What became of one source: what it was taken for, counts of records, what was odd."""
 
     source: str
     format: str
@@ -47,6 +57,9 @@ class CollectSummary:
     diagnostics: int
     gaps: int
     data_lost: bool
+    component: str | None = None
+    node: str | None = None
+    odd: tuple[Oddity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

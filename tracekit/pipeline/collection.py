@@ -17,6 +17,7 @@ from tracekit.errors import ClusterMismatchError
 from tracekit.model.batches import Batch, Gap, Session
 from tracekit.model.diagnostics import CODES, Diagnostic, Severity
 from tracekit.model.options import CollectOptions, CollectSummary
+from tracekit.pipeline.summaries import oddities
 from tracekit.sources import OpenedSource, SourceFile
 from tracekit.store import SourceWriter, Store, StoreReader
 from tracekit.store.writer import new_rows
@@ -175,6 +176,7 @@ class Collection:
             ],
         )
         self._remember(known, format_name, facts, modified_ns)
+        component, node = self._origin(facts) if "log_lines" in self.writers else (None, None)
         return CollectSummary(
             source=self.source.label,
             format=format_name,
@@ -184,6 +186,9 @@ class Collection:
             diagnostics=len(self.notes),
             gaps=len(self.gaps),
             data_lost=any(CODES[n.code].severity is not Severity.INFO for n in self.notes),
+            component=component,
+            node=node,
+            odd=oddities(self.notes),
         )
 
     def _refuse_other_cluster(

@@ -15,6 +15,7 @@ from tracekit.model import live
 from tracekit.model.batches import Gap
 from tracekit.model.options import CollectOptions, CollectSummary
 from tracekit.pipeline.collection import Collection
+from tracekit.pipeline.summaries import summed
 from tracekit.sources import SourceFile
 from tracekit.store import Store, StoreReader
 
@@ -172,17 +173,7 @@ class _Recorder:
 
     def summary(self) -> CollectSummary:
         """Sum up all flushes."""
-        done = self._done
-        return CollectSummary(
-            source=self.source.label,
-            format=FORMAT,
-            records=sum(s.records for s in done),
-            stored=sum(s.stored for s in done),
-            duplicates=sum(s.duplicates for s in done),
-            diagnostics=sum(s.diagnostics for s in done),
-            gaps=sum(s.gaps for s in done),
-            data_lost=any(s.data_lost or s.gaps for s in done),
-        )
+        return summed(self.source.label, FORMAT, self._done)
 
     def _new_rows(self) -> ObjectRows:
         key = None if self.options.redact == "none" else self.store.redaction_key()
